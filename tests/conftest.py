@@ -18,7 +18,7 @@ from repros.engine import environments, header
 from repros.engine.judge import judge
 from repros.engine.launch import run
 from repros.engine.stacks import stack
-from repros.model import Cell, Device, Environment, Result
+from repros.model import Cell, CellResult, Device, Environment
 from repros.simulated_gpus.tests import warm_python as warm
 from tests.package_index import Pages, Serve, package_index
 from tests.toy_cells import TOYS, Play, living
@@ -126,7 +126,7 @@ def toy_cell() -> Callable[..., Cell]:
 def play(toy_cell: Callable[..., Cell], tmp_path: Path) -> Play:
     """Run a toy in real processes and judge it; none of its processes may be left running."""
 
-    def play_it(slug: str, variant: str = "failing", python: Path | None = None, **changes: object) -> Result:
+    def play_it(slug: str, variant: str = "failing", python: Path | None = None, **changes: object) -> CellResult:
         cell = toy_cell(slug, variant, python)
         cell = replace(cell, **changes) if changes else cell  # type: ignore[arg-type]
         folder = tmp_path / f"{slug}-{variant}"

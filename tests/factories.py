@@ -12,9 +12,9 @@ from repros.model import (
     Device,
     Ending,
     Environment,
-    Kind,
+    ExpectedOutcome,
+    FailureKind,
     Observation,
-    Outcome,
     Process,
     Raised,
     Repro,
@@ -84,7 +84,7 @@ def conditions(*texts: str) -> tuple[AnyOf, ...]:
     return tuple(map(AnyOf.parse, texts))
 
 
-def variant(name: str = "failing", outcome: Outcome = Outcome.FAILS, **given: Any) -> Variant:
+def variant(name: str = "failing", outcome: ExpectedOutcome = ExpectedOutcome.FAILS, **given: Any) -> Variant:
     values: dict[str, Any] = {
         "about": "does it",
         "strategies": ("ddp",),
@@ -100,7 +100,7 @@ def repro(id_: str = "RPR-0001", **given: Any) -> Repro:
     values: dict[str, Any] = {
         "path": CATALOGUE / f"toys/toy_{id_[-4:]}.py",
         "title": "A toy",
-        "kind": Kind.BUG,
+        "kind": FailureKind.BUG,
         "documented": None,
         "upstream": Upstream(reports=("https://example.org/1",)),
         "packages": ("torch",),
@@ -115,7 +115,7 @@ def repro(id_: str = "RPR-0001", **given: Any) -> Repro:
         "minimum": 1,
         "deadline": 60,
         "silent": False,
-        "variants": (variant(), variant("fixed", Outcome.PASSES)),
+        "variants": (variant(), variant("fixed", ExpectedOutcome.PASSES)),
         "doc": "Symptom: it fails.",
     }
     values |= given
@@ -134,10 +134,10 @@ def environment(name: str = "current", **given: Any) -> Environment:
     return Environment(name, **{**values, **given})
 
 
-def cell(outcome: Outcome = Outcome.FAILS, **given: Any) -> Cell:
+def cell(outcome: ExpectedOutcome = ExpectedOutcome.FAILS, **given: Any) -> Cell:
     values: dict[str, Any] = {
         "repro": repro(),
-        "variant": variant("failing" if outcome is Outcome.FAILS else "fixed", outcome),
+        "variant": variant("failing" if outcome is ExpectedOutcome.FAILS else "fixed", outcome),
         "strategy": "ddp",
         "device": Device.CPU,
         "environment": environment(),

@@ -21,7 +21,7 @@ import pytest
 
 from repros.engine import record
 from repros.engine.catalogue import load
-from repros.engine.results_file import LATEST
+from repros.engine.record import LATEST
 from tests.cli.command import CLAIMED
 
 ROOT = Path(__file__).parents[1]

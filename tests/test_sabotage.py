@@ -21,7 +21,7 @@ from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.engine.probe import probe
-from repros.model import Cell, Device, Outcome, Verdict
+from repros.model import Cell, Device, ExpectedOutcome, Verdict
 
 SAMPLE = 4
 """Number of repros, two cells each: under half a minute on two idle cores, most of it imports."""
@@ -93,7 +93,7 @@ def test_verdicts_change_when_failing_and_fixed_exchange_their_bodies(
     affected = [
         cells
         for cells in planned
-        if all(isinstance(item, Cell) for item in cells) and cells[0].expectation.outcome is Outcome.FAILS  # type: ignore[union-attr]
+        if all(isinstance(item, Cell) for item in cells) and cells[0].expectation.outcome is ExpectedOutcome.FAILS  # type: ignore[union-attr]
     ]
     everything = request.config.getoption("--all-cells")
     chosen = affected if everything else random.Random(seed).sample(affected, SAMPLE)  # noqa: S311 - not a secret

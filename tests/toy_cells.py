@@ -7,11 +7,11 @@ from pathlib import Path
 
 import psutil
 
-from repros.model import Result
+from repros.model import CellResult
 
 TOYS = Path(__file__).parent / "toys"
 
-Play = Callable[..., Result]
+Play = Callable[..., CellResult]
 """Runs a toy in real processes and judges it: the fixture `play`."""
 
 

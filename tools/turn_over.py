@@ -20,7 +20,7 @@ from repros.engine import evidence
 from repros.engine.catalogue import load
 from repros.engine.environments.releases import fetch_files
 from repros.engine.evidence import Evidence
-from repros.engine.matrix.changes import find_changes, find_gaps
+from repros.engine.matrix.changes import find_changes, find_unmeasured
 from repros.engine.stacks import is_private, load_stacks, pick
 from repros.engine.stacks.write import remove_stack, write_stack
 from repros.model import Stack
@@ -73,7 +73,7 @@ def find_loss(former: Stack, new: Stack, catalogue: Catalogue, known: Evidence) 
         return f"it has torch {_torch(former)}, and not {_torch(new)}"
     if changes := find_changes(catalogue, known, former.name, new.name):
         return f"{', '.join(dict.fromkeys(change.repro.id for change in changes))} ended differently there"
-    if gaps := find_gaps(catalogue, known, former.name, new.name):
+    if gaps := find_unmeasured(catalogue, known, former.name, new.name):
         return f"{gaps[0]} was measured there alone"
     return None
 

@@ -21,9 +21,9 @@ from repros.cli.shared.options import catalogue_option, example, name_foreign_se
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
 from repros.engine import evidence
-from repros.model import Kind
+from repros.model import FailureKind
 from repros.model.catalogue import Catalogue
-from repros.model.settings import Places, foreign_settings
+from repros.model.settings import CatalogueLocations, foreign_settings
 
 CLEAN, AFFECTED = 0, 1
 
@@ -65,7 +65,7 @@ def audit(
     python: Path | None,
     format_name: str,
     ignores: tuple[tuple[str, dt.datetime, str], ...],
-    places: Places,
+    places: CatalogueLocations,
     *,
     as_json: bool,
     bugs_only: bool,
@@ -87,8 +87,8 @@ def audit(
     subject = _read_subject(file, python)
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()
-    asked = [repro for repro in catalogue if repro.kind is Kind.BUG or not bugs_only]
-    report = build_report(subject, assess(asked, subject, evidence.read(places=places)), ignored, today)
+    asked = [repro for repro in catalogue if repro.kind is FailureKind.BUG or not bugs_only]
+    report = build_report(subject, assess(asked, subject, evidence.read(locations=places)), ignored, today)
     out = console()
     chosen = FormatName.JSON if as_json and format_name == FormatName.TEXT else FormatName(format_name)
     shown = choose_format(chosen, width=out.width, verbose=verbose)(report)

@@ -23,7 +23,7 @@ from repros.cli.shared.stranger import running_options
 from repros.cli.shared.streams import echo_json
 from repros.model import Device, Repro
 from repros.model.errors import ReprosError, UnknownNameError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.bisect.ask import ask, choose_cell
 from repros.scripts.bisect.bisection import run_bisection
 from repros.scripts.bisect.pool import LocalPool, OpenPool
@@ -127,7 +127,7 @@ class _Bisect(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; progress goes to stderr.")
 @catalogue_option
 @click.pass_context
-def bisect_repro(context: click.Context, /, id_: str | None, places: Places, **given: Any) -> int:
+def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLocations, **given: Any) -> int:
     """Find the first and the last release of a package that has a failure, or changes what a program does.
 
     The releases are installed into copies of a stack's environment, several side by side; all other packages keep the
@@ -160,7 +160,7 @@ def bisect_repro(context: click.Context, /, id_: str | None, places: Places, **g
     return _bisect_failure(id_, places, **{name: value for name, value in given.items() if name not in _OF_SCRIPTS})
 
 
-def _is_script(name: str, places: Places) -> bool:
+def _is_script(name: str, places: CatalogueLocations) -> bool:
     """Return whether a name is that of a script's file, and not of a failure."""
     if name.endswith(".py") or "/" in name:
         return True
@@ -182,7 +182,7 @@ def _refuse(context: click.Context, names: tuple[str, ...], why: str) -> None:
 
 def _bisect_failure(
     id_: str,
-    places: Places,
+    places: CatalogueLocations,
     *,
     package: str | None,
     good: str | None,
@@ -239,8 +239,10 @@ def _answer_question(
     out = console(stderr=as_json)
     try:
         with interrupt_on_signals(), _pool_on(on) as open_pool:
-            say = partial(show_text, out)
-            bisection = run_bisection(question, question.folder, say, every=every, jobs=jobs, open_pool=open_pool)
+            report_progress = partial(show_text, out)
+            bisection = run_bisection(
+                question, question.folder, report_progress, every=every, jobs=jobs, open_pool=open_pool
+            )
     except KeyboardInterrupt as interruption:
         show_text(out, "interrupted; the answers so far are kept for the next time", "yellow")
         return interruption_exit_code(interruption)

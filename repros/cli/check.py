@@ -19,8 +19,8 @@ from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine import environments
 from repros.engine.stacks import load_stacks, stack
-from repros.model import Outcome, Repro, Result
-from repros.model.settings import Places
+from repros.model import CellResult, ExpectedOutcome, Repro
+from repros.model.settings import CatalogueLocations
 from repros.scripts.bisect.bisection import Bisection
 from repros.scripts.bisect.text import describe_outcome
 from repros.text.suggest import suggest_signature
@@ -48,7 +48,9 @@ from repros.text.suggest import suggest_signature
     help="Bisect the ends of the affected range, minutes each. Default: ask on a terminal.",
 )
 @catalogue_option
-def check(ids: tuple[str, ...], stacks: tuple[str, ...], places: Places, *, rules: bool, bisect: bool | None) -> int:
+def check(
+    ids: tuple[str, ...], stacks: tuple[str, ...], places: CatalogueLocations, *, rules: bool, bisect: bool | None
+) -> int:
     """Check new scripts step by step, and list what is left to do.
 
     The rules of the catalogue come first, and no cell runs while one is broken. Then every variant runs on the ready
@@ -99,11 +101,11 @@ class _Shown:
             yield self._cells
         self._cells.close(interrupted=False, summary=False)
 
-    def finished(self, result: Result) -> None:
+    def finished(self, result: CellResult) -> None:
         if self._cells:
             self._cells.finished(result)
 
-    def failing(self, results: Sequence[Result]) -> None:
+    def failing(self, results: Sequence[CellResult]) -> None:
         for line in suggest_signature(results):
             show_text(self._out, f"  {line}")
 
@@ -122,7 +124,7 @@ def _conclude(out: Page, repros: Sequence[Repro], to_do: Sequence[str], *, rules
         show_text(out, f"\n{names}: {len(to_do)} to do", "bold red")
         return DISAGREES
     variants = [variant for repro in repros for variant in repro.variants]
-    fails = sum(variant.outcome is Outcome.FAILS for variant in variants)
+    fails = sum(variant.outcome is ExpectedOutcome.FAILS for variant in variants)
     left = "no rule is broken" if rules_only else "nothing is left to do"
     show_text(out, f"\n{names}: {left} ({len(variants)} variants, {fails} fail)", "bold green")
     return AGREES

@@ -28,7 +28,7 @@ from repros.engine.environments.use import hold
 from repros.engine.own_folder import new_log_folder
 from repros.engine.stacks import load_stacks, pick
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.simulate import variables
 
 _LOGS = Path(".repros/compare.jsonl")
@@ -89,7 +89,7 @@ def compare(
     steps: int | None,
     python: Path | None,
     gpus: int | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     exact: bool,
     as_json: bool,
@@ -130,7 +130,7 @@ def compare(
 
 
 @contextlib.contextmanager
-def _interpreters(names: tuple[str, str] | None, places: Places) -> Iterator[list[Path] | None]:
+def _interpreters(names: tuple[str, str] | None, places: CatalogueLocations) -> Iterator[list[Path] | None]:
     """Yield the interpreters of two stacks, which are made if they are missing; None for none."""
     if names is None:
         yield None

@@ -16,7 +16,7 @@ from repros.engine.probe import probe
 from repros.engine.stacks import stack
 from repros.model import Repro
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.text.control import dump_json
 
 
@@ -57,7 +57,7 @@ def export(
     stack_name: str | None,
     python: Path | None,
     output: Path | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     minimal: bool,
     as_osv: bool,
@@ -79,7 +79,7 @@ def export(
         raise click.UsageError("--minimal excludes --osv and --variant: it takes its variants after the ID.")
     repro = load_catalogue(places).find(id_)
     if as_osv:
-        record = osv.osv_record(repro, evidence.read(places=places))
+        record = osv.osv_record(repro, evidence.read(locations=places))
         text = dump_json(record) + "\n"
         file = output or Path(f"{record['id']}.json")
     else:
@@ -100,15 +100,15 @@ def export(
     echo(file if as_osv else f"{file}\nRun it:\n  uv run {file}")
 
 
-def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None, places: Places) -> pins.Pins:
+def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None, places: CatalogueLocations) -> pins.Pins:
     if python is not None:
         return pins.pins_of_environment(repro, probe(choose_interpreter(python), sim=False))
     chosen = stack(stack_name or repro.home, places)
-    measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read(places=places))
+    measured = any((unit.repro, unit.stack) == (repro.id, chosen.name) for unit in evidence.read(locations=places))
     return pins.pins_of_stack(repro, chosen, measured=measured)
 
 
-def _refuse_a_catalogue(file: Path, repro: Repro, places: Places) -> None:
+def _refuse_a_catalogue(file: Path, repro: Repro, places: CatalogueLocations) -> None:
     """Refuse a file in a catalogue, where it would be a second script with the repro's id.
 
     Raises:

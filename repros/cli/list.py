@@ -13,13 +13,13 @@ from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.engine import evidence
-from repros.engine.matrix.spans import describe_stacks
+from repros.engine.evidence.status import describe_stacks
 from repros.engine.stacks import load_stacks
-from repros.model import Kind, Repro
+from repros.model import FailureKind, Repro
 from repros.model.catalogue import Catalogue
 from repros.model.errors import refuse_unknown
 from repros.model.ranges import affected_text
-from repros.model.settings import CATALOGUE, Places
+from repros.model.settings import CATALOGUE, CatalogueLocations
 from repros.text import json_values
 from repros.text.failures import failures_table
 from repros.text.layout import HANGING, heading
@@ -79,7 +79,7 @@ class Filter:
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice([kind.value for kind in Kind]),
+    type=click.Choice([kind.value for kind in FailureKind]),
     multiple=True,
     metavar="KIND",
     help="Only this kind (bug, by design, misuse, limitation); repeatable.",
@@ -95,7 +95,7 @@ def list_repros(
     strategies: tuple[str, ...],
     packages: tuple[str, ...],
     kinds: tuple[str, ...],
-    places: Places,
+    places: CatalogueLocations,
     *,
     silent: bool,
     verbose: bool,
@@ -120,7 +120,7 @@ def list_repros(
         _name_others(places)
 
 
-def _print_lines(repros: Sequence[Repro], places: Places) -> None:
+def _print_lines(repros: Sequence[Repro], places: CatalogueLocations) -> None:
     """Print a line for each repro, with as many columns as the page has room for; a title may need a second line."""
     out = console()
     titles = [f"{repro.title}{kind_note(repro)}{' (silent)' if repro.silent else ''}" for repro in repros]
@@ -145,15 +145,15 @@ def _print_lines(repros: Sequence[Repro], places: Places) -> None:
             show_text(out, f"{HANGING}{part}")
 
 
-def _more_columns(repros: Sequence[Repro], places: Places) -> Iterator[list[str]]:
+def _more_columns(repros: Sequence[Repro], places: CatalogueLocations) -> Iterator[list[str]]:
     """Yield what is worth a column: the releases with each failure, then the stacks that were measured."""
     yield [affected_text(repro.affected, repro.measurable) for repro in repros]
-    known, stacks = evidence.read(places=places), [*load_stacks(places).values()]
+    known, stacks = evidence.read(locations=places), [*load_stacks(places).values()]
     yield [describe_stacks(repro, stacks, known) for repro in repros]
 
 
-def _print_details(repros: Sequence[Repro], places: Places) -> None:
-    out, known, stacks = console(), evidence.read(places=places), [*load_stacks(places).values()]
+def _print_details(repros: Sequence[Repro], places: CatalogueLocations) -> None:
+    out, known, stacks = console(), evidence.read(locations=places), [*load_stacks(places).values()]
     for repro in repros:
         for line in heading(repro.id, f"{repro.title}{kind_note(repro)}", out.width):
             show_text(out, line)
@@ -164,7 +164,7 @@ def _print_details(repros: Sequence[Repro], places: Places) -> None:
                 show_text(out, row, "dim")
 
 
-def _name_others(places: Places) -> None:
+def _name_others(places: CatalogueLocations) -> None:
     """Name the files in private catalogues that look like scripts and are none, since they have no header."""
     private = [place for place in places.scripts if place.is_dir() and place != CATALOGUE]
     if not private:

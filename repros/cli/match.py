@@ -17,7 +17,7 @@ from repros.diagnose.match.hang.dumps import read_dumps, split_inputs
 from repros.diagnose.match.hang.json_format import hang_to_json
 from repros.diagnose.match.hang.text import format_evidence
 from repros.diagnose.match.json_format import match_to_json
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 
 FOUND, NOT_FOUND = 0, 1
 
@@ -35,7 +35,9 @@ FOUND, NOT_FOUND = 0, 1
 )
 @json_option
 @catalogue_option
-def match(files: tuple[Path, ...], python: Path | None, places: Places, *, confirm: bool, as_json: bool) -> int:
+def match(
+    files: tuple[Path, ...], python: Path | None, places: CatalogueLocations, *, confirm: bool, as_json: bool
+) -> int:
     """Find the documented failures that a log or a traceback shows, and the ranks that a hang waits for.
 
     LOG is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,

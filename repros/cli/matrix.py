@@ -20,17 +20,16 @@ from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine import evidence
 from repros.engine.evidence import Evidence, Measurement
-from repros.engine.evidence.timings import kept_timings
+from repros.engine.evidence.timings import recorded_timings
 from repros.engine.matrix.check import find_disagreements
 from repros.engine.matrix.measure import Store, measure
 from repros.engine.matrix.worklist import Worklist, build_worklist, find_trouble, forecast, pending
 from repros.engine.pipeline import RunOptions
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
-from repros.engine.record import RecordLine, disagreeing, latest
-from repros.engine.results_file import read_results
+from repros.engine.record import RecordLine, disagreeing, latest, read_results
 from repros.engine.stacks import load_stacks, stack
-from repros.model import Category, Device, Result, Stack, Verdict
-from repros.model.settings import Places
+from repros.model import Category, CellResult, Device, Stack, Verdict
+from repros.model.settings import CatalogueLocations
 from repros.text.matrix import format_seconds, worklist_lines
 from repros.text.table import counts_line
 from repros.text.wording import count
@@ -104,7 +103,7 @@ def matrix(
     results: Path,
     jobs: int | None,
     on: str | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     dry_run: bool,
     check: bool,
@@ -136,7 +135,7 @@ def matrix(
         show_text(out, str(error))
         return AGREES
     with engine_on(None if dry_run else on) as engine:
-        timings = kept_timings(places, known)
+        timings = recorded_timings(places, known)
         running = RunOptions(jobs, timings=timings, share_gpus=share_gpus, keep_environments=keep, engine=engine)
         options = MeasureOptions(check=check, again=again, folder=folder, results=results, running=running)
         worklist = build_worklist(specs, _chosen(stacks, places), known, engine.gpus)
@@ -146,7 +145,7 @@ def matrix(
     return DISAGREES if trouble and code == AGREES else code
 
 
-def _chosen(names: Sequence[str], places: Places) -> list[Stack]:
+def _chosen(names: Sequence[str], places: CatalogueLocations) -> list[Stack]:
     """Return the stacks of these names, or all."""
     return [stack(name, places) for name in names] or [*load_stacks(places).values()]
 
@@ -232,7 +231,7 @@ def _writer(worklist: Worklist, options: MeasureOptions) -> Store:
     return write
 
 
-def _report_results(out: Page, running: Iterable[Result], observer: LiveReporter) -> bool:
+def _report_results(out: Page, running: Iterable[CellResult], observer: LiveReporter) -> bool:
     """Show each result as it comes; return whether an environment could not be made."""
     broken = False
     shown = set[str]()

@@ -22,7 +22,14 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.stranger import make_task, ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo
 from repros.model.errors import ReprosError
-from repros.model.settings import CATALOGUE, DEFAULT_PREFIX, OWN_PREFIX, Places, find_places, read_settings
+from repros.model.settings import (
+    CATALOGUE,
+    DEFAULT_PREFIX,
+    OWN_PREFIX,
+    CatalogueLocations,
+    find_catalogues,
+    read_settings,
+)
 from repros.scripts.try_.script import read_script
 from repros.text.wording import relative_to_cwd
 
@@ -112,7 +119,7 @@ def new(
     if own and catalogue.is_dir():
         refuse_unknown(family)
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
-    places = find_places([catalogue])
+    places = find_catalogues([catalogue])
     if script is not None:
         place_of(catalogue, family, slug)  # refuses, before minutes are spent
         form = _measure(script, slug, thread, stacks, way)
@@ -135,14 +142,14 @@ def _refuse_other_options(issue: Path | None, script: Path | None, thread: str |
 
 def _measure(file: Path, slug: str, thread: str | None, stacks: tuple[str, ...], way: Mapping[str, Any]) -> FilledForm:
     """Run a script on the stacks and return what that says of the new repro."""
-    places = find_places()
+    places = find_catalogues()
     task = make_task(read_script(file), watch=False, **way)
     seen = try_on(task, stacks or ready_stacks(places), places)
     title = slug.replace("_", " ").capitalize()
     return form_of(task.python_script.source, task.script.name, task.needs, task.options, seen, thread, title)
 
 
-def _fill(template: str, form: FilledForm | None, places: Places) -> str:
+def _fill(template: str, form: FilledForm | None, places: CatalogueLocations) -> str:
     """Return the template filled from a form if there is one; report rejected values on stderr."""
     if form is None:
         return template

@@ -19,7 +19,7 @@ from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, requirement_option, with_option
 from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.reduce.json_format import reduction_to_json
 from repros.scripts.reduce.reduction import Options, reduce_script
 from repros.scripts.reduce.text import format_reduction
@@ -89,7 +89,7 @@ def reduce(
     minutes: float,
     jobs: int | None,
     output: Path | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     force: bool,
     as_json: bool,
@@ -116,14 +116,14 @@ def reduce(
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
     task = make_task(script, arguments, watch=False, at_once=jobs, **way)
     where, err = choose_where((stack,), None, places), console(stderr=True)
-    say = partial(show_text, err, style="dim")
+    report_progress = partial(show_text, err, style="dim")
     with interrupt_on_signals():
-        where = extend_stacks(where, wanted, say)
+        where = extend_stacks(where, wanted, report_progress)
         show_text(err, format_warning(task, err.width), "yellow")
         clean = choose_where((clean_on or stack,), None, places) if clean_on or cleaning else None
-        clean = extend_stacks(clean, cleaning, say) if clean else None
+        clean = extend_stacks(clean, cleaning, report_progress) if clean else None
         options = Options(minutes * _SECONDS, jobs, texts, clean)
-        found = reduce_script(task, where, new_log_folder(LOGS), options, say)
+        found = reduce_script(task, where, new_log_folder(LOGS), options, report_progress)
     write_new(output, found.source, force=force)
     if as_json:
         echo_json(reduction_to_json(found, script.origin, str(output)))

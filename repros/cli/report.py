@@ -24,16 +24,15 @@ from repros.cli.shared.stranger import make_task, running_options, try_on
 from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where
 from repros.engine import environments, record
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
-from repros.engine.record import RecordLine
-from repros.engine.results_file import LATEST, read_results
+from repros.engine.record import LATEST, RecordLine, read_results
 from repros.engine.stacks import load_stacks
-from repros.model import Device, Kind, Repro, Role, Stack, Variant
+from repros.model import Device, FailureKind, Repro, Role, Stack, Variant
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.try_.report import report_of
 from repros.scripts.try_.script import read_script
 from repros.text.layout import HANGING
@@ -89,7 +88,7 @@ def report(
     results: Path | None,
     form: str | None,
     script: Path | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     as_json: bool,
     **way: Any,
@@ -130,7 +129,13 @@ def report(
 
 
 def _report_script(
-    file: Path, stacks: tuple[str, ...], form: str | None, places: Places, way: Mapping[str, Any], *, as_json: bool
+    file: Path,
+    stacks: tuple[str, ...],
+    form: str | None,
+    places: CatalogueLocations,
+    way: Mapping[str, Any],
+    *,
+    as_json: bool,
 ) -> None:
     """Run a script on stacks and write the block about it.
 
@@ -162,7 +167,7 @@ def _name_threads(repros: Iterable[Repro]) -> None:
         reports = sorted(repro.upstream.reports, key=lambda link: not any(name in link for name in repro.packages))
         others = f" (the block has {len(reports) - 1} more)" if len(reports) > 1 else ""
         facts = [
-            "" if repro.kind is Kind.BUG else kind_text(repro.kind, repro.documented),
+            "" if repro.kind is FailureKind.BUG else kind_text(repro.kind, repro.documented),
             f"fixed by {repro.upstream.fixed_by[0]}" if repro.upstream.fixed_by else "",
             f"known as {reports[0]}{others}: comment there" if reports else "",
         ]
@@ -172,7 +177,7 @@ def _name_threads(repros: Iterable[Repro]) -> None:
 
 
 def _run(
-    catalogue: Catalogue, ids: tuple[str, ...], where: Where, strategies: tuple[str, ...], devices: tuple[Device, ...]
+    catalogue: Catalogue, ids: tuple[str, ...], where: Targets, strategies: tuple[str, ...], devices: tuple[Device, ...]
 ) -> Sequence[RecordLine]:
     """Run the variants that a report needs: the failure, its fixes, and the documented fixes that do not work."""
     repros = [catalogue.find(name) for name in ids]
@@ -200,8 +205,8 @@ def _reports(
             raise ReprosError(
                 f"{file} has no result of {repro.id}; run it where it fails: repros report {repro.id} --python PATH"
             )
-        describe = functools.partial(_torch_env, load_stacks(catalogue.places))
-        yield build(repro, own, describe, Identity.of_this_machine(), catalogue.places)
+        describe = functools.partial(_torch_env, load_stacks(catalogue.locations))
+        yield build(repro, own, describe, Identity.of_this_machine(), catalogue.locations)
 
 
 def _choose_repros(catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[RecordLine], file: Path) -> list[Repro]:

@@ -24,13 +24,13 @@ from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_co
 from repros.cli.shared.streams import echo
 from repros.cli.shared.where import choose_where
 from repros.engine import environments, record
-from repros.engine.environment import Where
-from repros.engine.evidence.timings import kept_timings
+from repros.engine.environment import Targets
+from repros.engine.evidence.timings import recorded_timings
 from repros.engine.pipeline import RunOptions, run_selection
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
-from repros.engine.results_file import LATEST, begin_results
-from repros.model import Device, Launch, Result
-from repros.model.settings import Places
+from repros.engine.record import LATEST, begin_results
+from repros.model import CellResult, Device, Launch
+from repros.model.settings import CatalogueLocations
 from repros.text.wording import relative_to_cwd
 
 AUTO = "auto"
@@ -123,7 +123,7 @@ def run(
     repeat: int,
     require: tuple[Device, ...],
     on: str | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     share_gpus: bool,
     append: bool,
@@ -148,7 +148,7 @@ def run(
     observer = LiveReporter(console(), results, append=append, verbose=verbose, quiet=quiet)
     try:
         with engine_on(on) as engine:
-            timings = kept_timings(places)
+            timings = recorded_timings(places)
             options = RunOptions(jobs, _launch(launch), repeat, require, timings, share_gpus, engine=engine)
             running = run_selection(catalogue, selection, where, results, observer, options)
             return _show_run(running, observer, summary=not no_summary)
@@ -161,7 +161,7 @@ def run(
 def _record_nothing(results: Path, why: str, observer: LiveReporter, *, append: bool) -> int:
     """Empty the results file, or the results of an earlier run would pass for those of one that had nothing to run."""
     begin_results(results, append=append).close()
-    observer.say(why)
+    observer.report_progress(why)
     return AGREES
 
 
@@ -169,7 +169,7 @@ def _launch(name: str) -> Launch | None:
     return None if name == AUTO else Launch(name)
 
 
-def _print_commands(specs: Sequence[CellSpec], where: Where) -> int:
+def _print_commands(specs: Sequence[CellSpec], where: Targets) -> int:
     """Print the shell command for each cell whose environment exists; name the stacks whose environment does not."""
     missing: dict[str, None] = {}
     for spec in specs:
@@ -186,7 +186,7 @@ def _print_commands(specs: Sequence[CellSpec], where: Where) -> int:
     return AGREES
 
 
-def _show_run(running: Iterable[Result], observer: LiveReporter, *, summary: bool) -> int:
+def _show_run(running: Iterable[CellResult], observer: LiveReporter, *, summary: bool) -> int:
     """Show the results as they come, and the table at the end; return the exit code."""
     broken = False
     interruption: KeyboardInterrupt | None = None

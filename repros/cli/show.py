@@ -8,7 +8,7 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.text import json_values
 from repros.text.describe import describe
 from repros.text.styled import Text
@@ -18,7 +18,7 @@ from repros.text.styled import Text
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @json_option
 @catalogue_option
-def show(ids: tuple[str, ...], places: Places, *, as_json: bool) -> None:
+def show(ids: tuple[str, ...], places: CatalogueLocations, *, as_json: bool) -> None:
     """Show a failure: its symptom, its cause, what fixes it, what does not, and a diff of the fix.
 
     ID is an id such as RPR-0005, also as 5, or the name of the script. JSON of several is a list.

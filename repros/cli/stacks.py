@@ -20,7 +20,7 @@ from repros.engine.matrix.changes import describe_changes
 from repros.engine.stacks import load_stacks, stack
 from repros.engine.stacks.write import check_new_name, folder_for_new
 from repros.model.errors import ReprosError
-from repros.model.settings import PACKAGE, Places, find_checkout
+from repros.model.settings import PACKAGE, CatalogueLocations, find_checkout
 from repros.model.stack import Size, Stack
 from repros.text import json_values
 from repros.text.styled import Text
@@ -48,7 +48,7 @@ from repros.text.wording import count, relative_to_cwd, wrap
 @catalogue_option
 @click.pass_context
 def stacks(
-    context: click.Context, locked: tuple[str, ...], places: Places, *, outdated: bool, as_json: bool
+    context: click.Context, locked: tuple[str, ...], places: CatalogueLocations, *, outdated: bool, as_json: bool
 ) -> int | None:
     """List the sets of library versions to run on: their packages, their sizes, and which are ready.
 
@@ -78,7 +78,7 @@ def _refuse_options(context: click.Context, subcommand: str) -> None:
 @stacks.command(short_help="Lock the newest releases as a stack.", epilog=example("repros stacks new 2026-11"))
 @click.argument("name")
 @catalogue_option
-def new(name: str, places: Places) -> int:
+def new(name: str, places: CatalogueLocations) -> int:
     """Lock the newest releases as the stack NAME, and say what is new in it.
 
     It has the newest releases of torch, lightning, accelerate, transformers, peft and bitsandbytes, and of what else
@@ -113,7 +113,7 @@ def new(name: str, places: Places) -> int:
 @click.argument("old")
 @click.argument("new")
 @catalogue_option
-def compare(old: str, new: str, places: Places) -> int:
+def compare(old: str, new: str, places: CatalogueLocations) -> int:
     """Say in Markdown what the evidence on the stack NEW shows that it does not show on OLD, a sentence per change.
 
     A sentence names the packages whose releases decide the header's range, or else all that the script imports and that
@@ -129,7 +129,7 @@ def compare(old: str, new: str, places: Places) -> int:
     return AGREES
 
 
-def _show_stacks(places: Places, *, as_json: bool) -> None:
+def _show_stacks(places: CatalogueLocations, *, as_json: bool) -> None:
     known = load_stacks(places).values()
     if as_json:
         folders = [
@@ -146,7 +146,7 @@ def _show_stacks(places: Places, *, as_json: bool) -> None:
             show_text(out, line)
 
 
-def _show_outdated(places: Places, *, as_json: bool) -> int:
+def _show_outdated(places: CatalogueLocations, *, as_json: bool) -> int:
     """Show for which packages `current` is not the newest, and return the exit code."""
     today = dt.datetime.now(dt.UTC).date()
     documented = {name for repro in load_catalogue(places) for name in repro.packages}

@@ -11,7 +11,7 @@ from repros.cli.shared.options import example, json_option, narrowing_options
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json
 from repros.engine import record
-from repros.engine.results_file import LATEST, read_results
+from repros.engine.record import LATEST, read_results
 from repros.model import Device, Verdict, cell_label
 from repros.model.errors import ReprosError
 from repros.text import table

@@ -19,7 +19,7 @@ from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, with_option
 from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.try_.json_format import attempts_to_json
 from repros.scripts.try_.run import Attempt, Task, attempt
 from repros.scripts.try_.sight import Status
@@ -49,7 +49,7 @@ def try_script(
     block: int | None,
     stacks: tuple[str, ...],
     wanted: tuple[Requirement, ...],
-    places: Places,
+    places: CatalogueLocations,
     *,
     no_watch: bool,
     as_json: bool,
@@ -71,15 +71,15 @@ def try_script(
     where = choose_where(stacks, None, places, default=("current",))
     task = make_task(script, arguments, watch=not no_watch, **way)
     catalogue, err = load_catalogue(places), console(stderr=True)
-    say = partial(show_text, err)
+    report_progress = partial(show_text, err)
     with interrupt_on_signals():
-        where = extend_stacks(where, wanted, say)
+        where = extend_stacks(where, wanted, report_progress)
         running = attempt(
             task,
             catalogue,
             where,
             new_log_folder(LOGS),
-            say=say,
+            report_progress=report_progress,
             begins=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
         seen: list[Attempt] = []

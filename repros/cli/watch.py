@@ -19,7 +19,7 @@ from repros.diagnose.watch.names import FIRST_NAN, refuse_unknown_checks
 from repros.diagnose.watch.report import Report
 from repros.diagnose.watch.text import format_finding, format_summary
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.simulate import variables
 
 FOUND = 3
@@ -53,7 +53,7 @@ def watch(
     skip: tuple[str, ...],
     python: Path | None,
     gpus: int | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     strict: bool,
     first_nan: bool,

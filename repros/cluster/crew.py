@@ -61,10 +61,10 @@ class Member:
 class Crew:
     """The members, by the ids of their nodes."""
 
-    def __init__(self, say: Callable[[str], None], make: type[Node] = Node, *arguments: object) -> None:
+    def __init__(self, report_progress: Callable[[str], None], make: type[Node] = Node, *arguments: object) -> None:
         """Take who receives lines of progress, and what the process on each node is made of."""
         self.members: dict[str, Member] = {}
-        self._say = say
+        self._report_progress = report_progress
         self._make, self._arguments = make, arguments
         self._refused: set[str] = set()
         self._greeted: dict[Ref, tuple[Mapping[str, Any], float]] = {}
@@ -119,7 +119,7 @@ class Crew:
             del self._greeted[ref]
             if problem := _answer(ref):
                 self._refused.add(node["NodeID"])
-                self._say(f"left out: the node {_name(node)}, which has {problem}")
+                self._report_progress(f"left out: the node {_name(node)}, which has {problem}")
             elif problem is None:
                 same.append(node)
         return same

@@ -76,7 +76,7 @@ class Dispatch:
         orders: Orders,
         *,
         jobs: int | None,
-        say: Callable[[str], None],
+        report_progress: Callable[[str], None],
         started: Callable[[Job], None],
     ) -> None:
         """Take the cells, and what is to be done with them.
@@ -87,11 +87,11 @@ class Dispatch:
             sites: each site with what there is to run on it, in the order of its cells.
             orders: how.
             jobs: the most cells that run side by side; None: as many as have room.
-            say: receives lines of progress.
+            report_progress: receives lines of progress.
             started: receives each cell that is placed.
         """
         self._crew, self._sites, self._orders, self._most = crew, sites, orders, jobs
-        self._say, self._started = say, started
+        self._report_progress, self._started = report_progress, started
         of_sites = ([job for job in cells if job.site == site] for site in sites)
         self._numbers = {job.number: place for of_site in of_sites for place, job in enumerate(of_site)}
         self._placement = Placement(cells)
@@ -150,7 +150,7 @@ class Dispatch:
             broken = Environment(site, Path(), "", {}, broken=text, stack=site)
         self._placement.made(room, failed=broken is not None)
         if broken is not None:
-            self._say(f"no cells of {site} on {self._crew.members[room.node].name}: {broken.broken}")
+            self._report_progress(f"no cells of {site} on {self._crew.members[room.node].name}: {broken.broken}")
             for job in self._placement.take_impossible(site):
                 yield job, Impossible(broken)
 
@@ -184,7 +184,7 @@ class Dispatch:
         tried.job.tried.append(tried.member.id)
         why = f"its process on the node {tried.member.name} is lost ({first_line(error)})"
         if len(tried.job.tried) < _TRIES:
-            self._say(f"once more: a cell, as {why}")
+            self._report_progress(f"once more: a cell, as {why}")
             self._placement.requeue(tried.job)
         else:
             self._placement.end(tried.job)
@@ -211,7 +211,7 @@ class Dispatch:
             self._miss(member, news)
             return
         for line in news.lines:
-            self._say(f"{member.name}: {line}")
+            self._report_progress(f"{member.name}: {line}")
         if (room := self._placement.rooms.get(member.id)) and room.doubts:
             room.doubts -= 1
         for tried in self._tries.values():
@@ -220,13 +220,13 @@ class Dispatch:
                 self._note_busy(member, busy=False)
 
     def _miss(self, member: Member, why: str) -> None:
-        self._say(f"lost: {member.name}: {why}")
+        self._report_progress(f"lost: {member.name}: {why}")
         self._placement.rooms.pop(member.id, None)
 
     def _look(self) -> Iterator[tuple[Job, Finding]]:
         joined, gone = self._crew.look()
         for member in joined:
-            self._say(f"joined: {member.name}")
+            self._report_progress(f"joined: {member.name}")
             self._join(member)
         for member, why in gone:
             self._miss(member, why)
@@ -274,5 +274,5 @@ class Dispatch:
         self._releasing -= 1
         with contextlib.suppress(RayError):
             for line in ray.get(ref):
-                self._say(f"{member.name}: {line}")
+                self._report_progress(f"{member.name}: {line}")
         yield from ()

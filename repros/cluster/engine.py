@@ -16,12 +16,12 @@ from repros.cluster.dispatch import Dispatch, Finding, Impossible, Lost
 from repros.cluster.node import Orders, Site, Work
 from repros.cluster.parcel import Parcel, unpack_logs
 from repros.cluster.placement import Job
-from repros.engine.environment import Where, locked_environment
+from repros.engine.environment import Targets, locked_environment
 from repros.engine.own_folder import new_log_folder
 from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import CellSpec, plan
 from repros.engine.schedule import needs
-from repros.model import Cell, Device, Environment, Observation, Repro, Result, Verdict
+from repros.model import Cell, CellResult, Device, Environment, Observation, Repro, Verdict
 from repros.model.errors import ReprosError
 
 
@@ -33,12 +33,12 @@ class Cluster:
         self._jobs = jobs
         self.gpus: int | None = most_gpus()
         self._observer = Observer()
-        self._crew = Crew(self._say)
+        self._crew = Crew(self._report_progress)
         self._tickets = map(str, itertools.count(1))
 
     def run(
-        self, specs: Sequence[CellSpec], where: Where, out: Path, observer: Observer, options: RunOptions
-    ) -> Generator[Result, None, None]:
+        self, specs: Sequence[CellSpec], where: Targets, out: Path, observer: Observer, options: RunOptions
+    ) -> Generator[CellResult, None, None]:
         """Run cell specs; :class:`repros.engine.pipeline.Engine` explains the arguments."""
         self._observer = observer
         if not self._crew.members:
@@ -47,7 +47,7 @@ class Cluster:
         observer.planned(planned)
         runs = new_log_folder(out)
         yield from (
-            Result(item.cell, Verdict.UNAVAILABLE, item.reason) for item in planned if not isinstance(item, Cell)
+            CellResult(item.cell, Verdict.UNAVAILABLE, item.reason) for item in planned if not isinstance(item, Cell)
         )
         cells = {number: item for number, item in enumerate(planned) if isinstance(item, Cell)}
         jobs = [
@@ -59,7 +59,7 @@ class Cluster:
             _sites(cells.values(), where),
             Orders(options.launch, options.repeat, options.keep_environments),
             jobs=self._jobs,
-            say=observer.say,
+            report_progress=observer.report_progress,
             started=lambda job: observer.started(cells[job.number]),
         )
         try:
@@ -74,10 +74,10 @@ class Cluster:
         """End everything on every node."""
         self._crew.close()
 
-    def _say(self, line: str) -> None:
-        self._observer.say(line)
+    def _report_progress(self, line: str) -> None:
+        self._observer.report_progress(line)
 
-    def _environments(self, specs: Sequence[CellSpec], where: Where) -> Callable[[Repro], Sequence[Environment]]:
+    def _environments(self, specs: Sequence[CellSpec], where: Targets) -> Callable[[Repro], Sequence[Environment]]:
         """Return the environments of each repro: a stack's as its lock describes it, the user's own as a node does."""
         repros = {spec.repro.id: spec.repro for spec in specs}
         if where.python is not None:
@@ -105,7 +105,7 @@ class Cluster:
         return found
 
 
-def _sites(cells: Iterable[Cell], where: Where) -> dict[str, tuple[Site, list[Work]]]:
+def _sites(cells: Iterable[Cell], where: Targets) -> dict[str, tuple[Site, list[Work]]]:
     """Return the sites of the cells by name, each with its works in the order of the cells."""
     sites: dict[str, tuple[Site, list[Work]]] = {}
     scripts: dict[Path, Parcel] = {}
@@ -119,7 +119,7 @@ def _sites(cells: Iterable[Cell], where: Where) -> dict[str, tuple[Site, list[Wo
     return sites
 
 
-def _site(name: str, where: Where) -> Site:
+def _site(name: str, where: Targets) -> Site:
     if where.python is not None:
         return Site(name, python=where.python)
     stack = where.known[name]
@@ -133,13 +133,13 @@ def _pack(file: Path) -> Parcel:
         raise ReprosError(f"{file} cannot be read for the nodes ({error.strerror}).") from error
 
 
-def _result(cell: Cell, finding: Finding, runs: Path) -> Result:
+def _result(cell: Cell, finding: Finding, runs: Path) -> CellResult:
     """Return the result of a cell, with its logs on this machine if they came back."""
     if isinstance(finding, Lost):
-        return Result(cell, Verdict.INFRA, finding.reason)
+        return CellResult(cell, Verdict.INFRA, finding.reason)
     if isinstance(finding, Impossible):
         reason = finding.environment.broken or ""
-        return Result(replace(cell, environment=finding.environment), Verdict.UNAVAILABLE, reason)
+        return CellResult(replace(cell, environment=finding.environment), Verdict.UNAVAILABLE, reason)
     found = finding.result
     if finding.logs is not None:
         with contextlib.suppress(OSError):  # a full disk costs the logs, not the result

@@ -22,14 +22,14 @@ from repros.cluster.parcel import Parcel, pack_logs
 from repros.cluster.surroundings import receive_interrupts, restore_environment, restore_priority
 from repros.engine import environments, header
 from repros.engine.cells import folder_name, is_warm
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.environments.use import drop_afterwards
 from repros.engine.launch import Servers, reaper
 from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
 from repros.engine.port import run_cell_with_port
 from repros.engine.probe import ProbeError, probe
-from repros.model import Cell, Device, Environment, Launch, Result, Stack, Unavailable
+from repros.model import Cell, CellResult, Device, Environment, Launch, Stack, Unavailable
 from repros.model.errors import ReprosError
 
 _QUIET = 2.0
@@ -64,11 +64,11 @@ class Site:
         return replace(self, stack=replace(self.stack, lock=self.lock.unpack(folder)))
 
     @property
-    def where(self) -> Where:
+    def where(self) -> Targets:
         """The same in the engine's words."""
         if self.stack is None:
-            return Where(python=self.python, known={})
-        return Where((self.name,), known={self.name: self.stack})
+            return Targets(python=self.python, known={})
+        return Targets((self.name,), known={self.name: self.stack})
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Orders:
 class Outcome:
     """What a node knows of a cell that it has run; the paths in it are the node's."""
 
-    result: Result
+    result: CellResult
     base: Path
     """The folder that the paths of the cell's logs are below."""
     logs: bytes | None
@@ -151,7 +151,7 @@ class Node:
         """Return what is in the environment of an interpreter of this node, or why there is none."""
         receive_interrupts()
         try:
-            return replace(probe(python, say=self._lines.put), platform=platform.platform())
+            return replace(probe(python, report_progress=self._lines.put), platform=platform.platform())
         except ProbeError as error:
             return str(error)
 

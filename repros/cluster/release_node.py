@@ -13,7 +13,7 @@ from repros.cluster.parcel import Parcel, pack_logs
 from repros.cluster.surroundings import receive_interrupts
 from repros.engine import header
 from repros.engine.environments import EnvironmentFailedError
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.imports import ImportFailure, ImportMemory
 from repros.scripts.bisect.pool import LocalPool
@@ -87,7 +87,7 @@ class ReleaseNode(Node):
         self._pool = LocalPool(question, self._folder / "answers.jsonl", self._memory, self._lines.put, _MOST)
         self._opening = threading.Lock()
 
-    def probe(self, release: Release, gpus: tuple[str, ...]) -> Probed | str:
+    def probe(self, release: PackageRelease, gpus: tuple[str, ...]) -> Probed | str:
         """Probe a release, with the GPUs that Ray gives to it.
 
         Returns:

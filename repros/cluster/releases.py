@@ -18,8 +18,8 @@ from repros.cluster.crew import Crew, Member, first_line, pending_news
 from repros.cluster.lease import run_leased
 from repros.cluster.parcel import Parcel, unpack_logs
 from repros.cluster.release_node import Probed, ReleaseNode, Task
-from repros.engine.environments.releases import Release
-from repros.engine.environments.uv import Say
+from repros.engine.environments.releases import PackageRelease
+from repros.engine.environments.uv import ReportProgress
 from repros.engine.own_folder import new_log_folder
 from repros.model import Device
 from repros.model.errors import ReprosError
@@ -42,16 +42,29 @@ _MOST = 256
 class ClusterPool:
     """The nodes of the cluster that this process is connected to, as a :class:`repros.scripts.bisect.pool.Pool`."""
 
-    def __init__(self, question: Question, out: Path, memory: ImportMemory, say: Say, jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        question: Question,
+        out: Path,
+        memory: ImportMemory,
+        report_progress: ReportProgress,
+        jobs: int | None = None,
+    ) -> None:
         """Start a process on each node; :data:`repros.scripts.bisect.pool.OpenPool` explains the arguments.
 
         Raises:
             ReprosError: a node has no repros, or another one; or no node has what a release needs.
         """
-        self._question, self._out, self._memory, self._say, self._jobs = question, out, memory, say, jobs
+        self._question, self._out, self._memory, self._report_progress, self._jobs = (
+            question,
+            out,
+            memory,
+            report_progress,
+            jobs,
+        )
         known = memory.file.read_bytes() if memory.file.exists() else b""
         task = Task(question, Parcel.pack(question.spec.repro.path), Parcel.pack(question.stack.lock), known)
-        self._crew = Crew(say, ReleaseNode, task)
+        self._crew = Crew(report_progress, ReleaseNode, task)
         self._crew.gather()
         if not self._able():
             raise ReprosError(f"no node of the Ray cluster has a GPU, which {question.spec.repro.id} needs.")
@@ -71,7 +84,7 @@ class ClusterPool:
         room = sum(map(self._room, self._able()))
         return max(1, min(room, self._jobs or room, _MOST))
 
-    def submit(self, release: Release) -> Future[ReleaseAnswer]:
+    def submit(self, release: PackageRelease) -> Future[ReleaseAnswer]:
         """Begin to probe a release; :class:`repros.scripts.bisect.pool.Pool` explains it."""
         if self._runs is None:
             self._runs = new_log_folder(self._out)
@@ -92,7 +105,7 @@ class ClusterPool:
     def _room(self, member: Member) -> int:
         return jobs_for(self._question, int(member.cores), member.memory)
 
-    def _probe(self, release: Release, logs: Path) -> ReleaseAnswer:
+    def _probe(self, release: PackageRelease, logs: Path) -> ReleaseAnswer:
         """Probe a release on a node, and on another if that one is lost."""
         lost: list[str] = []
         while True:
@@ -106,7 +119,7 @@ class ClusterPool:
                 why = f"its process on the node {member.name} is lost ({first_line(error)})"
                 if len(lost) == _TRIES:
                     return no_answer(self._question, release, f"{why}, and so was another before it")
-                self._say(f"once more: {release.version}, as {why}")
+                self._report_progress(f"once more: {release.version}, as {why}")
                 continue
             finally:
                 with self._lock:
@@ -134,7 +147,7 @@ class ClusterPool:
             self._closed.wait(_LOOK)
         raise CancelledError
 
-    def _ask(self, member: Member, release: Release) -> Probed | str:
+    def _ask(self, member: Member, release: PackageRelease) -> Probed | str:
         """Let a node probe a release, once Ray gives it a processor there, and on `cuda` its GPUs."""
         spec = self._question.spec
         gpus = min(spec.repro.processes, member.gpus) if spec.device is Device.CUDA else 0
@@ -173,7 +186,7 @@ class ClusterPool:
             self._crew.refuse(member)
             if not self._able():
                 raise ReprosError(f"on the node {member.name}: {why}")
-        self._say(f"left out: the node {member.name}: {why}")
+        self._report_progress(f"left out: the node {member.name}: {why}")
 
     def _watch(self) -> None:
         """Pass on what the nodes say, and note which come and go."""
@@ -185,9 +198,9 @@ class ClusterPool:
                 ready = ray.wait(list(news), num_returns=len(news), timeout=0)[0] if news else []
                 heard = [(news[ref], self._crew.hear(news[ref])) for ref in ready]
                 for member in joined:
-                    self._say(f"joined: {member.name}")
+                    self._report_progress(f"joined: {member.name}")
                 for member, why in (*gone, *((member, text) for member, text in heard if isinstance(text, str))):
-                    self._say(f"lost: {member.name}: {why}")
+                    self._report_progress(f"lost: {member.name}: {why}")
                 for member, found in heard:
                     for line in () if isinstance(found, str) else found.lines:
-                        self._say(f"{member.name}: {line}")
+                        self._report_progress(f"{member.name}: {line}")

@@ -8,10 +8,10 @@ from pathlib import Path
 from repros.engine.header import has_header, read
 from repros.model.catalogue import Catalogue
 from repros.model.repro import Repro
-from repros.model.settings import CATALOGUE, PACKAGE, Places
+from repros.model.settings import CATALOGUE, PACKAGE, CatalogueLocations
 
 
-def load(files: Iterable[Path] = (CATALOGUE,), places: Places = PACKAGE) -> Catalogue:
+def load(files: Iterable[Path] = (CATALOGUE,), locations: CatalogueLocations = PACKAGE) -> Catalogue:
     """Load every repro script at or below the given files and folders, which are those in use or some of them.
 
     Of two scripts with one id the first is loaded. The other is left out and named in `clashes`, so that it does not
@@ -23,7 +23,7 @@ def load(files: Iterable[Path] = (CATALOGUE,), places: Places = PACKAGE) -> Cata
     by_id: dict[str, Repro] = {}
     clashes = []
     for path in _scripts(files):
-        repro = read(path, places)
+        repro = read(path, locations)
         if other := by_id.get(repro.id):
             clashes.append(
                 f"{path}:{_line_of_id(path)}: id {repro.id} is also that of {other.path}; this script is left out, "
@@ -31,13 +31,13 @@ def load(files: Iterable[Path] = (CATALOGUE,), places: Places = PACKAGE) -> Cata
             )
         else:
             by_id[repro.id] = repro
-    return Catalogue(tuple(by_id[id_] for id_ in sorted(by_id)), tuple(clashes), places)
+    return Catalogue(tuple(by_id[id_] for id_ in sorted(by_id)), tuple(clashes), locations)
 
 
-def _scripts(places: Iterable[Path]) -> Iterator[Path]:
+def _scripts(locations: Iterable[Path]) -> Iterator[Path]:
     """Yield each repro script once: every given file, and every file with a header below a given folder."""
     seen: set[Path] = set()
-    for place in places:
+    for place in locations:
         for path in sorted(filter(has_header, place.rglob("*.py"))) if place.is_dir() else [place]:
             if path.resolve() not in seen:
                 seen.add(path.resolve())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repros.engine.judge import combine, judge
 from repros.engine.launch import Servers, run
-from repros.model import Cell, Launch, Result, Unavailable, Verdict
+from repros.model import Cell, CellResult, Launch, Unavailable, Verdict
 
 
 def is_warm(item: Cell | Unavailable, launch: Launch | None = None) -> bool:
@@ -29,10 +29,10 @@ def run_cell(
     stop: threading.Event | None = None,
     servers: Servers | None = None,
     repeat: int = 1,
-) -> Result:
+) -> CellResult:
     """Run one cell `repeat` times and judge it; an unavailable cell gives a result too."""
     if isinstance(item, Unavailable):
-        return Result(item.cell, Verdict.UNAVAILABLE, item.reason)
+        return CellResult(item.cell, Verdict.UNAVAILABLE, item.reason)
     folder = runs / folder_name(item)
     if repeat == 1:
         return _run_once(item, folder, stop, servers)
@@ -44,7 +44,7 @@ def run_cell(
     return combine(results)
 
 
-def _run_once(cell: Cell, folder: Path, stop: threading.Event | None, servers: Servers | None) -> Result:
+def _run_once(cell: Cell, folder: Path, stop: threading.Event | None, servers: Servers | None) -> CellResult:
     """Run and judge a cell once; an error of the engine itself costs this cell, not the rest of the run."""
     try:
         return judge(cell, run(cell, folder, stop, servers))
@@ -52,7 +52,7 @@ def _run_once(cell: Cell, folder: Path, stop: threading.Event | None, servers: S
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "engine.log").write_text(traceback.format_exc(), encoding="utf-8")
         reason = f"the engine failed with {type(error).__name__}: {error} (see {folder / 'engine.log'})"
-        return Result(cell, Verdict.INFRA, reason)
+        return CellResult(cell, Verdict.INFRA, reason)
 
 
 def folder_name(cell: Cell) -> str:

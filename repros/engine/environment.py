@@ -10,7 +10,7 @@ from pathlib import Path
 
 from repros.engine import environments
 from repros.engine.environments.use import hold
-from repros.engine.environments.uv import Say
+from repros.engine.environments.uv import ReportProgress
 from repros.engine.plan import CellSpec, stack_names
 from repros.engine.probe import ProbeError, probe
 from repros.engine.stacks import load_stacks, pick
@@ -21,7 +21,7 @@ _GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 @dataclass(frozen=True)
-class Where:
+class Targets:
     """The environments to run on: stacks by name, or the user's own interpreter."""
 
     stacks: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Where:
 
 @contextlib.contextmanager
 def prepare(
-    specs: Sequence[CellSpec], where: Where, say: Say, require: Sequence[Device] = ()
+    specs: Sequence[CellSpec], where: Targets, report_progress: ReportProgress, require: Sequence[Device] = ()
 ) -> Iterator[Callable[[Repro], Sequence[Environment]]]:
     """Make and probe every environment that the specs need; yield a function from a repro to its environments.
 
@@ -51,7 +51,7 @@ def prepare(
     Args:
         specs: the result of :func:`repros.engine.plan.select`.
         where: the environments.
-        say: receives lines of progress.
+        report_progress: receives lines of progress.
         require: devices to look for even if no spec is of them.
 
     Raises:
@@ -60,7 +60,7 @@ def prepare(
     """
     sim = Device.SIM in {*require, *(spec.device for spec in specs)}
     if where.python is not None:
-        own = probe(where.python, sim=sim, say=say)
+        own = probe(where.python, sim=sim, report_progress=report_progress)
         yield lambda _: [own]
         return
     stacks = {spec.repro.id: where.stacks_of(spec.repro) for spec in specs}
@@ -71,15 +71,15 @@ def prepare(
             locked = locked_environment(stack)
             here = (spec for spec in specs if stack in stacks[spec.repro.id])
             useful = any(not locked.unmet((*spec.variant.requires, *spec.repro.dependencies)) for spec in here)
-            made[name] = _make(stack, sim=sim, say=say) if useful else locked
+            made[name] = _make(stack, sim=sim, report_progress=report_progress) if useful else locked
         yield lambda repro: [made[stack.name] for stack in stacks[repro.id]]
 
 
-def _make(wanted: Stack, *, sim: bool, say: Say) -> Environment:
+def _make(wanted: Stack, *, sim: bool, report_progress: ReportProgress) -> Environment:
     """Make and probe a stack's environment; if that fails, the environment is `broken` and its cells unavailable."""
     try:
-        python = environments.ensure(wanted, say)
-        return probe(python, wanted.name, sim=sim, say=say)
+        python = environments.ensure(wanted, report_progress)
+        return probe(python, wanted.name, sim=sim, report_progress=report_progress)
     except (environments.EnvironmentFailedError, ProbeError) as error:
         return Environment(wanted.name, Path(), wanted.python, {}, broken=str(error), stack=wanted.name)
 

@@ -12,16 +12,16 @@ from repros.engine.consequences import is_consequence
 from repros.engine.signature import describe, matches
 from repros.model import (
     Cell,
+    CellResult,
     Ending,
     Expectation,
+    ExpectedOutcome,
     Launch,
     Observation,
-    Outcome,
     Process,
     ProcessRole,
     Raised,
     Repeats,
-    Result,
     Signature,
     Verdict,
 )
@@ -59,7 +59,7 @@ class _RootCauses:
     """Expected ranks that never took part."""
 
 
-def judge(cell: Cell, observation: Observation) -> Result:
+def judge(cell: Cell, observation: Observation) -> CellResult:
     """Compare an observation with what the repro documents for the cell's environment, and return the result."""
     expected = cell.expectation
     causes = _root_causes(cell, observation)
@@ -68,10 +68,10 @@ def judge(cell: Cell, observation: Observation) -> Result:
         reason = f"{reason}, {observation.standstill}"
     cause = causes.failed[0] if causes.failed else None
     signature = describe(cause, expected.signature) if cause else None
-    return Result(cell, verdict, reason, signature, observation)
+    return CellResult(cell, verdict, reason, signature, observation)
 
 
-def combine(results: Sequence[Result]) -> Result:
+def combine(results: Sequence[CellResult]) -> CellResult:
     """Return one result for the repeats of one cell: the outcome that all share, or `flaky`.
 
     An outcome is a verdict with its signature. A repeat that could not be judged does not make a cell flaky and does
@@ -96,7 +96,7 @@ def combine(results: Sequence[Result]) -> Result:
 
 
 def _verdict(expected: Expectation, causes: _RootCauses) -> tuple[Verdict, str]:
-    should_fail = expected.outcome is Outcome.FAILS
+    should_fail = expected.outcome is ExpectedOutcome.FAILS
     if causes.broken:
         return Verdict.INFRA, causes.broken
     if not causes.failed:

@@ -13,7 +13,7 @@ from repros.engine.inventory import Inventory, take_inventory
 from repros.engine.launch import Servers
 from repros.engine.port import run_cell_with_port
 from repros.engine.schedule import Needs, Schedule, Start, Timing, needs
-from repros.model import Cell, Device, Launch, Result, Unavailable
+from repros.model import Cell, CellResult, Device, Launch, Unavailable
 
 Timings = Callable[[Cell], Timing | None]
 """Returns how long a cell took before; None if it has never been timed."""
@@ -32,8 +32,8 @@ def run_cells(
     timings: Timings = lambda _: None,
     share_gpus: bool = False,
     started: Callable[[Cell], None] = lambda _: None,
-    say: Callable[[str], None] = lambda _: None,
-) -> Iterator[Result]:
+    report_progress: Callable[[str], None] = lambda _: None,
+) -> Iterator[CellResult]:
     """Run and judge cells side by side; yield each result as soon as it is known.
 
     If the caller stops iterating early, usually by Ctrl-C, the running cells are ended and no further cell starts.
@@ -48,20 +48,23 @@ def run_cells(
         timings: from earlier runs, by which the longest cells start first.
         share_gpus: whether cells may run side by side on one GPU.
         started: called from the worker threads when a cell starts.
-        say: receives lines of progress, from the same threads.
+        report_progress: receives lines of progress, from the same threads.
     """
     stop = threading.Event()
 
-    def run(item: Cell | Unavailable) -> Result:
+    def run(item: Cell | Unavailable) -> CellResult:
         if isinstance(item, Cell):
             started(item)
         return run_cell_with_port(item, runs, stop, servers if is_warm(item, launch) else None, repeat)
 
     schedule = Schedule(*plan_slots(cells, timings, launch), jobs=jobs, share_gpus=share_gpus)
-    with Servers(runs / "servers", say) as servers, ThreadPoolExecutor(max_workers=max(1, len(cells))) as pool:
+    with (
+        Servers(runs / "servers", report_progress) as servers,
+        ThreadPoolExecutor(max_workers=max(1, len(cells))) as pool,
+    ):
         slots = _Slots(cells, schedule, pool, run)
         pending = slots.results
-        yielded: set[Future[Result]] = set()
+        yielded: set[Future[CellResult]] = set()
         try:
             slots.fill()
             # One at a time, cells end in the order of the plan, so the results file has that order too.
@@ -87,10 +90,10 @@ class _Slots:
         items: Sequence[Cell | Unavailable],
         schedule: Schedule,
         pool: ThreadPoolExecutor,
-        run: Callable[[Cell | Unavailable], Result],
+        run: Callable[[Cell | Unavailable], CellResult],
     ) -> None:
         """Take the cells and who runs them; nothing starts yet."""
-        self.results: list[Future[Result]] = [Future() for _ in items]
+        self.results: list[Future[CellResult]] = [Future() for _ in items]
         self._items, self._schedule, self._pool, self._run = items, schedule, pool, run
         self._closed = False
         self._lock = threading.Lock()

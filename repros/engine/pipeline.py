@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Protocol
 
 from repros.engine import record
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.environments.use import drop_afterwards, find_loss
 from repros.engine.local import Timings, run_cells
 from repros.engine.own_folder import new_log_folder
 from repros.engine.plan import CellSpec, Selection, plan, select
-from repros.model import Cell, Device, Launch, Result, Stack, Unavailable, Verdict
+from repros.model import Cell, CellResult, Device, Launch, Stack, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
 
 
@@ -36,8 +36,8 @@ class Engine(Protocol):
         """The most GPUs that a cell can have; None: those of this machine."""
 
     def run(
-        self, specs: Sequence[CellSpec], where: Where, out: Path, observer: Observer, options: RunOptions
-    ) -> Generator[Result, None, None]:
+        self, specs: Sequence[CellSpec], where: Targets, out: Path, observer: Observer, options: RunOptions
+    ) -> Generator[CellResult, None, None]:
         """Plan cell specs, tell the observer, and yield each result as soon as it is known.
 
         :func:`run_selection` explains the arguments. Nothing is written to `out`; the logs go beside it.
@@ -50,15 +50,15 @@ class _Here:
     gpus = None
 
     def run(
-        self, specs: Sequence[CellSpec], where: Where, out: Path, observer: Observer, options: RunOptions
-    ) -> Generator[Result, None, None]:
+        self, specs: Sequence[CellSpec], where: Targets, out: Path, observer: Observer, options: RunOptions
+    ) -> Generator[CellResult, None, None]:
         """Make the environments, and run the cells in them; :class:`Engine` explains the arguments."""
         keep = options.keep_environments
         stacks = [] if keep is None else {s.name: s for e in specs for s in where.stacks_of(e.repro)}
         with contextlib.ExitStack() as held:
             for name in stacks:
-                held.enter_context(drop_afterwards(where.known[name], observer.say, keep=keep is True))
-            environments = held.enter_context(prepare(specs, where, observer.say, options.require))
+                held.enter_context(drop_afterwards(where.known[name], observer.report_progress, keep=keep is True))
+            environments = held.enter_context(prepare(specs, where, observer.report_progress, options.require))
             cells = plan(specs, environments, options.require)
             observer.planned(cells)
             results = run_cells(
@@ -70,7 +70,7 @@ class _Here:
                 timings=options.timings,
                 share_gpus=options.share_gpus,
                 started=observer.started,
-                say=observer.say,
+                report_progress=observer.report_progress,
             )
             yield from (without_loss(result, where.known) for result in results)
 
@@ -107,7 +107,7 @@ class Observer:
     `started` and `say` may be called from the threads that run the cells, the others only from the caller's thread.
     """
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         """Receive a line of progress that is not about a cell, such as an environment being made."""
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
@@ -123,11 +123,11 @@ class Observer:
 def run_selection(
     catalogue: Catalogue,
     selection: Selection,
-    where: Where,
+    where: Targets,
     out: Path,
     observer: Observer,
     options: RunOptions = RunOptions(),
-) -> Iterator[Result]:
+) -> Iterator[CellResult]:
     """Run a selection of the catalogue and yield each result as soon as it is recorded.
 
     Args:
@@ -146,11 +146,11 @@ def run_selection(
 
 def run_specs(
     specs: Sequence[CellSpec],
-    where: Where,
+    where: Targets,
     out: Path,
     observer: Observer,
     options: RunOptions = RunOptions(),
-) -> Generator[Result, None, None]:
+) -> Generator[CellResult, None, None]:
     """Run cell specs and yield each result as soon as it is recorded; :func:`run_selection` explains the arguments."""
     with contextlib.closing(options.engine.run(specs, where, out, observer, options)) as results:
         for result in results:
@@ -161,7 +161,7 @@ def run_specs(
             yield result
 
 
-def without_loss(result: Result, stacks: Mapping[str, Stack]) -> Result:
+def without_loss(result: CellResult, stacks: Mapping[str, Stack]) -> CellResult:
     """Return the result, or that nothing can be judged if a stack's environment lost files while its cell ran."""
     name = result.cell.environment.stack
     if name is None or result.verdict not in {Verdict.DIFFERENT, Verdict.FLAKY}:

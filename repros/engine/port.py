@@ -8,7 +8,7 @@ from pathlib import Path
 
 from repros.engine.cells import run_cell
 from repros.engine.launch import Servers
-from repros.model import Cell, Result, Unavailable, Verdict
+from repros.model import Cell, CellResult, Unavailable, Verdict
 
 _TAKEN = re.compile(r"Address already in use|EADDRINUSE")
 
@@ -19,7 +19,7 @@ def run_cell_with_port(
     stop: threading.Event | None = None,
     servers: Servers | None = None,
     repeat: int = 1,
-) -> Result:
+) -> CellResult:
     """Run a cell as :func:`run_cell` does, and once more, below the folder `again`, if its port was taken.
 
     The port is chosen when the cell starts, and rank 0 listens on it seconds later. Until then Linux may give it to any

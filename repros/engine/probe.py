@@ -12,8 +12,8 @@ from pathlib import Path
 
 from repros import inside
 from repros.engine.judge import is_machine_error
-from repros.engine.kept_probe import Found, keep_answer
 from repros.engine.launch.patience import NoAnswerError, wait_for_answer
+from repros.engine.probe_cache import Found, keep_answer
 from repros.inside import contract
 from repros.model import Device, Environment, cache
 from repros.model.errors import ReprosError
@@ -44,7 +44,7 @@ def probe(
     *,
     sim: bool = True,
     needs_torch: bool = True,
-    say: Callable[[str], None] = lambda _: None,
+    report_progress: Callable[[str], None] = lambda _: None,
 ) -> Environment:
     """Describe the environment of an interpreter; it is asked once, and again after a change of it.
 
@@ -53,14 +53,19 @@ def probe(
         stack: name of the stack that the environment was made from; None for the user's own environment.
         sim: whether to look for the simulated accelerator, which may have to be compiled first (about half a minute).
         needs_torch: whether the user's own environment is refused if it has no torch.
-        say: receives lines of progress: with `sim`, that it has begun; then, that it still takes.
+        report_progress: receives lines of progress: with `sim`, that it has begun; then, that it still takes.
 
     Raises:
         ProbeError: the interpreter does not exist, is too old or does not answer; or it is the user's
             own and lacks the torch that it needs. (A stack's environment without torch is `broken` instead.)
     """
     where = _answer(python, stack, "where")
-    found = keep_answer(python, where, lambda: _answer(python, stack, *(["sim"] if sim else []), say=say), sim=sim)
+    found = keep_answer(
+        python,
+        where,
+        lambda: _answer(python, stack, *(["sim"] if sim else []), report_progress=report_progress),
+        sim=sim,
+    )
     try:
         environment = _environment(python, stack, found)
     except (KeyError, TypeError):
@@ -72,14 +77,16 @@ def probe(
     return environment
 
 
-def _answer(python: Path, stack: str | None, *words: str, say: Callable[[str], None] = lambda _: None) -> Found:
+def _answer(
+    python: Path, stack: str | None, *words: str, report_progress: Callable[[str], None] = lambda _: None
+) -> Found:
     """Run the probe's script and return its answer.
 
     Raises:
         ProbeError: there is none.
     """
     try:
-        answer, errors = _ask(python, stack, words, say)
+        answer, errors = _ask(python, stack, words, report_progress)
     except NoAnswerError as error:
         raise ProbeError(python, f"did not answer ({error})", stack) from error
     except OSError as error:
@@ -94,7 +101,9 @@ def _answer(python: Path, stack: str | None, *words: str, say: Callable[[str], N
     return found
 
 
-def _ask(python: Path, stack: str | None, words: Sequence[str], say: Callable[[str], None]) -> tuple[str, str]:
+def _ask(
+    python: Path, stack: str | None, words: Sequence[str], report_progress: Callable[[str], None]
+) -> tuple[str, str]:
     """Run the probe's script; return what it wrote to stdout, the last line of which is its answer, and to stderr."""
     # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
     command = [str(python), str(_SCRIPT), *words]
@@ -116,10 +125,12 @@ def _ask(python: Path, stack: str | None, words: Sequence[str], say: Callable[[s
     ) as process:
         name = str(stack or python)
         if "sim" in words:
-            say(f"looking at {name} (the first time, its simulated accelerator is compiled: a minute or so)")
+            report_progress(
+                f"looking at {name} (the first time, its simulated accelerator is compiled: a minute or so)"
+            )
         try:
             return wait_for_answer(
-                lambda seconds: process.communicate(timeout=seconds), process.pid, _TIMEOUT, name, say
+                lambda seconds: process.communicate(timeout=seconds), process.pid, _TIMEOUT, name, report_progress
             )
         except BaseException:  # an interrupt, too
             process.kill()

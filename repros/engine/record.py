@@ -7,17 +7,19 @@ variables and nothing else about the machine.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import platform
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, BinaryIO, NotRequired, TypedDict, cast
 
 from repros.engine.own_folder import make_folder
-from repros.model import Process, Result, Verdict
+from repros.model import CellResult, Process, Verdict
 from repros.model.errors import ReprosError
 
 SCHEMA = 1
@@ -93,7 +95,7 @@ class RecordLine(TypedDict):
     logs: str | None
 
 
-def line(result: Result) -> RecordLine:
+def line(result: CellResult) -> RecordLine:
     """Return a result's line."""
     cell, seen = result.cell, result.observation
     environment, expectation = cell.environment, cell.expectation
@@ -139,7 +141,7 @@ def _process_record(process: Process) -> ProcessRecord:
     }
 
 
-def _named_versions(result: Result) -> dict[str, str]:
+def _named_versions(result: CellResult) -> dict[str, str]:
     """Return the installed versions of torch and of the packages that the repro names."""
     installed = result.cell.environment.versions
     names = sorted({"torch"} | result.cell.repro.named_packages)
@@ -186,7 +188,7 @@ class NotRecordedError(ReprosError):
         super().__init__(f"{path} cannot take the result of {label} ({error.strerror or error})")
 
 
-def append(path: Path, result: Result) -> None:
+def append(path: Path, result: CellResult) -> None:
     """Append one result as a whole line, even if several runners append to the same file.
 
     A line that a killed runner left incomplete is ended first, so that only that line is lost.
@@ -270,3 +272,73 @@ def _open(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {key: _open(value) for key, value in schema.items() if (key, value) != ("additionalProperties", False)}
+
+
+LATEST = Path(".repros/latest.jsonl")
+"""Results of the latest run, below the working directory."""
+
+_OPENING = b'{"schema"'
+"""First bytes of every results file."""
+
+
+def begin_results(file: Path, *, append: bool, option: str = "--results") -> BinaryIO:
+    """Create a results file, empty unless it is appended to; a file of another kind is left alone.
+
+    The returned file holds the results while it is open: another run may append to them, but not empty them.
+
+    Args:
+        file: the results file.
+        append: whether results are added to those in it.
+        option: the option that names another file, for the sentences.
+
+    Raises:
+        ReprosError: it is not a results file, cannot be written, or would be emptied while another run writes to it.
+    """
+    try:
+        make_folder(file.parent)
+        opened = file.open("ab+")
+        opened.seek(0)
+        if opened.read(len(_OPENING)) not in {b"", _OPENING}:
+            opened.close()
+            raise ReprosError(f"{file} is not a results file; name another with {option}.")
+        if not append:
+            if not _lock(opened, fcntl.F_WRLCK):
+                opened.close()
+                raise ReprosError(f"another run is writing to {file}; add --append, or name another with {option}.")
+            opened.truncate(0)
+        _lock(opened, fcntl.F_RDLCK)
+    except FileExistsError as error:
+        raise ReprosError(f"{file.parent} is not a folder; name another file with {option}.") from error
+    except OSError as error:
+        problem = f"{file} cannot be written ({error.strerror}); name another file with {option}."
+        raise ReprosError(problem) from error
+    return opened
+
+
+def _lock(file: BinaryIO, kind: int) -> bool:
+    """Take or change a lock on a whole file; return False if another open file has one that excludes it.
+
+    It belongs to the open file (`fcntl(2)`, F_OFD_SETLK): it ends with the process however that ends, and it does not
+    affect the short locks with which lines are appended. File systems without locks give none.
+    """
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, 0, 0, 0))
+    except OSError as error:
+        return error.errno not in {errno.EAGAIN, errno.EACCES}
+    return True
+
+
+def read_results(file: Path, *, allow_empty: bool = False) -> list[RecordLine]:
+    """Read a results file.
+
+    Raises:
+        ReprosError: it cannot be read, or holds no result and may not be empty.
+    """
+    try:
+        lines = read_last(file)
+    except OSError as error:
+        problem = f"{file} cannot be read ({error.strerror}); expected the results of a 'repros run'."
+        raise ReprosError(problem) from error
+    if not lines and not allow_empty:
+        raise ReprosError(f"{file} holds no result; expected the results of a 'repros run'.")
+    return lines

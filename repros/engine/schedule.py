@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from repros.engine.inventory import Inventory
-from repros.model import Cell, Device, Ending, Outcome
+from repros.model import Cell, Device, Ending, ExpectedOutcome
 
 SECONDS = 4.0
 """Assumed for a cell that has never been timed."""
@@ -91,7 +91,7 @@ def needs(cell: Cell, timing: Timing | None = None, *, cold: bool | None = None)
 def is_documented_hang(cell: Cell) -> bool:
     """Return whether a cell is documented to hang on its environment."""
     ends = cell.variant.signature.ends
-    return ends is not None and ends.ending is Ending.TIMED_OUT and cell.expectation.outcome is Outcome.FAILS
+    return ends is not None and ends.ending is Ending.TIMED_OUT and cell.expectation.outcome is ExpectedOutcome.FAILS
 
 
 def _cores(kind: _Kind, timing: Timing | None) -> float:

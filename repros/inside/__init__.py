@@ -1,5 +1,5 @@
-"""The code that runs in the environment under test: it uses the standard library and torch only.
+"""Code that runs in the environment under test; it imports the standard library and torch only.
 
-The engine puts `site/` on the path of every process of a cell; its `sitecustomize` loads this project's package from
-where it lies, so nothing has to be installed there.
+The engine adds `site/` to `PYTHONPATH` of every process of a job. Its `sitecustomize` loads this package from its
+source folder, so nothing has to be installed in that environment.
 """

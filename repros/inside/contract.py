@@ -1,7 +1,7 @@
-"""The contract between this project's own process and those that it starts: environment variables, and a folder.
+"""The interface between the engine and the processes that it starts: environment variables, and the folder `SITE`.
 
-Both sides import it. The settings of the simulated GPUs are the simulator's (`repros/simulated_gpus/variables.py`), and
-`REPROS_RUNNER` is the reaper's (`repros/engine/launch/reaper.py`), a program that imports nothing of this project.
+Both sides import it. The variables of the simulated GPUs are in `repros/simulated_gpus/variables.py`. `REPROS_RUNNER`
+is in `repros/engine/launch/reaper.py`, a program that imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -9,44 +9,44 @@ from __future__ import annotations
 import os
 
 CELL = "REPROS_CELL"
-"""The folder of the cell that a process belongs to: it records there what it does, and is ended with the cell."""
+"""The folder of the job of a process: the process writes its events there, and is killed at the end of the job."""
 LOG = "REPROS_LOG"
-"""The file that a new process inherits as stdout and stderr, from which it turns to a log of its own."""
+"""The file that a new process inherits as stdout and stderr, until it redirects them to its own log."""
 SCRIPT = "REPROS_SCRIPT"
-"""The path of the cell's script: a process that runs it is a rank, and not a library's helper."""
+"""The path of the job's script: a process that runs it is a rank, any other a helper of a library."""
 HOOKED = "REPROS_HOOKED"
-"""Set once one process of the cell records: those after it are not its main process."""
+"""Set once the main process of the job has started recording."""
 SERVER = "REPROS_SERVER"
-"""The mark of a warm server, by which what it has forked is found after its death."""
+"""The token of a warm server, which identifies its forked processes after its death."""
 
 WATCH = "REPROS_WATCH"
-"""The folder of the events of a program under `repros watch`: a process that has it observes itself."""
+"""The event folder of a program under `repros watch`; a process with this variable monitors itself."""
 WATCH_EVERY = "REPROS_WATCH_EVERY"
-"""Steps between two close looks, once the doubling ones lie further apart; 0 for doubling alone."""
+"""Maximum number of steps between two full inspections, or 0 for steps 1, 2, 4, 8, ... only."""
 WATCH_ONLY = "REPROS_WATCH_ONLY"
-"""The checks that may speak, or the first words of their names, with commas between; empty for all."""
+"""Enabled checks, by name or prefix, comma-separated; empty for all."""
 WATCH_SKIP = "REPROS_WATCH_SKIP"
-"""The checks that may not, likewise."""
+"""Disabled checks, by name or prefix, comma-separated."""
 
 SIM = "REPROS_SIM"
-"""`cuda` in a process that gets simulated GPUs when it imports torch."""
+"""`cuda` in a process whose torch gets simulated GPUs at import."""
 
-OF_A_CELL = (CELL, LOG, SCRIPT, HOOKED, SERVER)
-OF_THE_WATCH = (WATCH, WATCH_EVERY, WATCH_ONLY, WATCH_SKIP)
+JOB_VARIABLES = (CELL, LOG, SCRIPT, HOOKED, SERVER)
+WATCH_VARIABLES = (WATCH, WATCH_EVERY, WATCH_ONLY, WATCH_SKIP)
 
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
-"""The folder whose `sitecustomize.py` acts on these variables in every Python process that has it on its path."""
+"""The folder of `sitecustomize.py`, which reads these variables in every Python process that has it on its path."""
 
 
-def python_path(present: str | None) -> str:
-    """Return a `PYTHONPATH` with `SITE` in front of the present one."""
-    return path_with(SITE, present)
+def python_path(current: str | None) -> str:
+    """Return a `PYTHONPATH` that begins with `SITE`."""
+    return path_with(SITE, current)
 
 
-def path_with(folder: str, present: str | None) -> str:
-    """Return a search path with a folder in front of the present one, and nowhere else.
+def path_with(folder: str, current: str | None) -> str:
+    """Return a search path that begins with a folder and has it nowhere else.
 
-    An empty entry stays: for Python and for a shell it is the working directory.
+    Empty entries are preserved: Python and shells read them as the working directory.
     """
-    places = present.split(os.pathsep) if present else []
-    return os.pathsep.join([folder, *(place for place in places if place != folder)])
+    entries = current.split(os.pathsep) if current else []
+    return os.pathsep.join([folder, *(entry for entry in entries if entry != folder)])

@@ -1,4 +1,4 @@
-"""The leader of one cell, which acts as torchrun's agent, and the ranks that it forks."""
+"""The leader of one job, which acts as torchrun's agent, and the ranks that it forks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from typing import Any, NoReturn
 
 from repros.inside import contract
 from repros.inside.hook import install
-from repros.inside.processes import become_subreaper, die_with_the_parent, kill, kill_children
-from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL, Recorder, redirect_output
-from repros.inside.watchers import real_exit
+from repros.inside.instrumentation import real_exit
+from repros.inside.processes import become_subreaper, die_with_parent, kill, kill_children
+from repros.inside.recorder import RANK_GRACE, STACKS_SIGNAL, ProcessRecorder, redirect_output
 
 STACKS_TIMEOUT = 0.5
-"""Seconds that ranks get to write their stacks before they are ended."""
+"""Seconds for ranks to dump their stacks before they are killed."""
 
 
 def lead(request: dict[str, Any]) -> int:
-    """Lead one cell: fork its ranks, wait for them, end the processes that they leave behind."""
+    """Lead one job: fork its ranks, wait for them, and kill their remaining children."""
     os.setsid()
-    die_with_the_parent()
+    die_with_parent()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,7 +45,7 @@ def lead(request: dict[str, Any]) -> int:
     for rank in range(request["ranks"]):
         pid = os.fork()
         if pid == 0:
-            run_and_leave(functools.partial(_run_as_rank, recorder, rank, request))
+            run_and_exit(functools.partial(_run_as_rank, recorder, rank, request))
         ranks[pid] = rank
     late = _wait_for(ranks)
     for pid in late:
@@ -58,10 +58,11 @@ def lead(request: dict[str, Any]) -> int:
 
 
 def _wait_for(ranks: dict[int, int]) -> list[int]:
-    """Wait for all ranks; return those that still run `RANK_GRACE` seconds after one has failed."""
+    """Wait for all ranks; return the pids of those still running `RANK_GRACE` seconds after one has failed."""
     until: float | None = None
     while ranks and (until is None or time.monotonic() < until):
-        # Adopted orphans end here too. With a failed rank the wait must not block, so that the grace period can end.
+        # This also reaps adopted orphans. After a rank has failed the wait must not block, or the grace period never
+        # ends.
         pid, status = os.waitpid(-1, 0 if until is None else os.WNOHANG)
         if pid == 0:
             time.sleep(0.02)
@@ -70,9 +71,9 @@ def _wait_for(ranks: dict[int, int]) -> list[int]:
     return list(ranks)
 
 
-def _run_as_rank(recorder: Recorder, rank: int, request: dict[str, Any]) -> int:
-    """Run the script as this rank; return the exit code."""
-    die_with_the_parent()
+def _run_as_rank(recorder: ProcessRecorder, rank: int, request: dict[str, Any]) -> int:
+    """Run the script as one rank; return its exit code."""
+    die_with_parent()
     count = request["ranks"]
     if count > 1:
         os.environ.update(
@@ -103,21 +104,21 @@ def _run_as_rank(recorder: Recorder, rank: int, request: dict[str, Any]) -> int:
 
 
 def _reset_inherited_state(rank: int) -> None:
-    """Reset what this rank must not share with the process that did the imports."""
+    """Reset state that this rank inherits from the importing process and must not share."""
     tempfile.tempdir = None
     random.seed()
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()
-    # Lightning reads the rank from the environment when it is imported, and at that time there was none.
+    # Lightning reads the rank from the environment at import, when it was not set yet.
     for name in ("lightning_utilities.core.rank_zero", "lightning.fabric.utilities.rank_zero"):
         rank_zero = getattr(sys.modules.get(name), "rank_zero_only", None)
         if rank_zero is not None:
             rank_zero.rank = rank
 
 
-def run_and_leave(act: Callable[[], int]) -> NoReturn:
-    """Run the task of a forked process and end it as the interpreter would, without unwinding into the server."""
+def run_and_exit(act: Callable[[], int]) -> NoReturn:
+    """Run the task of a forked process and exit like the interpreter, without unwinding into the server."""
     code: Any = 1
     try:
         code = act()
@@ -127,11 +128,11 @@ def run_and_leave(act: Callable[[], int]) -> NoReturn:
             sys.stderr.write(f"{code}\n")
             code = 1
     except BaseException as error:
-        # As the interpreter does. The hook reads it if the script has set its own excepthook.
+        # As the interpreter does; the hook reads it if the script has set its own excepthook.
         sys.last_value = error
         sys.excepthook(type(error), error, error.__traceback__)
     try:
-        # What Py_Finalize does before it clears the modules; native libraries might not survive that after a fork.
+        # The steps of Py_Finalize before it clears the modules, which native libraries may not survive after a fork.
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Describe the environment under test: its interpreter runs this script, which prints one JSON object as its last line.
+"""Probe of the environment under test: its interpreter runs this script, which prints one JSON object as the last line.
 
-`python probe.py [sim|where]`: with `sim`, the simulated accelerator is built if it is not in the cache yet; with
-`where`, torch is not imported, and the object says where Python and torch are.
+`python probe.py [sim|where]`: `sim` builds the simulated accelerator unless it is cached; `where` prints only the
+locations of Python and torch, without importing torch.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import sys
 def _versions() -> dict[str, str]:
     import importlib.metadata
 
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name:
-            # Python imports the first one on the path.
-            found.setdefault(name.lower().replace("_", "-").replace(".", "-"), distribution.version)
-    return found
+            # Python imports the first distribution on the path.
+            versions.setdefault(name.lower().replace("_", "-").replace(".", "-"), distribution.version)
+    return versions
 
 
 def _import_problem() -> str | None:
-    """Import torch; return why that is impossible, or None. A damaged torch raises errors of any class."""
+    """Import torch; return the error, or None. A damaged installation raises exceptions of any class."""
     try:
         import torch
 
@@ -36,7 +36,7 @@ def _import_problem() -> str | None:
 
 
 def _cuda(problem: str | None) -> tuple[int, str | None]:
-    """Return the number of GPUs that torch can use, and why there are none."""
+    """Return the number of GPUs that torch can use, and the reason if there are none."""
     if problem is not None:
         return 0, f"torch cannot be imported here: {problem}"
     import torch
@@ -48,7 +48,7 @@ def _cuda(problem: str | None) -> tuple[int, str | None]:
 
 
 def _sim() -> dict[str, str | None]:
-    """Build the simulated accelerator unless it is cached; return where it is, or why that is impossible."""
+    """Build the simulated accelerator unless it is cached; return its path, or the error."""
     try:
         from repros.simulated_gpus import build
 
@@ -58,12 +58,12 @@ def _sim() -> dict[str, str | None]:
     except RuntimeError as error:
         return {"absent": str(error)}
     except Exception as error:
-        # Whatever is wrong with the build must not hide the rest of the environment.
+        # A failed build must not hide the rest of the description.
         return {"absent": f"the simulated accelerator could not be built: {type(error).__name__}: {error}"}
 
 
 def _where() -> dict[str, object]:
-    """Return what a kept description depends on: the interpreter, its path, and the file that torch would be."""
+    """Return the cache key of a description: the interpreter, its `sys.path`, and the file of torch."""
     import importlib.util
 
     try:
@@ -94,16 +94,16 @@ def _description(*, sim: bool) -> dict[str, object]:
 
 
 def main() -> None:
-    """Print the description as the last line: what a library prints from here on, also at its exit, goes to stderr."""
-    answers = os.dup(1)
+    """Print the description as the last line; redirect all other output of libraries to stderr, also at exit."""
+    output = os.dup(1)
     os.dup2(2, 1)
     description = _where() if "where" in sys.argv[1:] else _description(sim="sim" in sys.argv[1:])
-    # A line of its own, whatever was printed before.
-    os.write(answers, f"\n{json.dumps(description)}\n".encode())
+    # The leading line break ends an incomplete line of a library.
+    os.write(output, f"\n{json.dumps(description)}\n".encode())
 
 
 if __name__ == "__main__":
-    # This folder's modules must be imported from the package, never as top-level modules.
+    # Modules of this folder must be imported from the package, not as top-level modules.
     folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != folder]
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
     main()

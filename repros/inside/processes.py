@@ -1,4 +1,4 @@
-"""Control of child processes by what Linux offers; on other systems, as far as possible."""
+"""Control of child processes, through `prctl` on Linux; best effort elsewhere."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def become_subreaper() -> None:
-    """Adopt every orphan among this process's descendants.
+    """Make this process a child subreaper, which adopts its orphaned descendants.
 
-    Linux only; elsewhere init adopts an orphan, which is then found only by its session.
+    Linux only; elsewhere init adopts orphans, and the engine finds them by their session.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def die_with_the_parent() -> None:
-    """Request SIGKILL for this process when the thread that created it ends.
+def die_with_parent() -> None:
+    """Request SIGKILL for this process when the thread that created it ends (parent-death signal).
 
-    Linux only; elsewhere the engine finds the remaining processes by their session.
+    Linux only; elsewhere the engine finds remaining processes by their session.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _children() -> list[int]:
-    """Return the pids of this process's children, including adopted ones and zombies."""
-    found: list[int] = []
+    """Return the pids of all children, including adopted ones and zombies."""
+    pids: list[int] = []
     for task in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ():
         try:
             with open(f"/proc/self/task/{task}/children") as file:
-                found.extend(int(word) for word in file.read().split())
+                pids.extend(int(word) for word in file.read().split())
         except OSError:
             continue
-    return found
+    return pids
 
 
-def kill_children(but: Container[int] = ()) -> None:
-    """Kill all children except `but`, and the orphans that this process then adopts, until there are none."""
+def kill_children(keep: Container[int] = ()) -> None:
+    """Kill all children except some, repeatedly, since the orphans of a killed child become children."""
     for _ in range(200):
-        children = [pid for pid in _children() if pid not in but]
+        children = [pid for pid in _children() if pid not in keep]
         if not children:
             return
         for pid in children:
@@ -58,13 +58,13 @@ def kill_children(but: Container[int] = ()) -> None:
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
-    """Send a signal to a process that may be gone."""
+    """Send a signal to a process; do nothing if it has ended."""
     with contextlib.suppress(OSError):
         os.kill(pid, number)
 
 
 def kill_session(pid: int) -> None:
-    """Kill a session's leader with its process group, or the leader alone if it leads no group."""
+    """Kill the process group of a session leader, or only the leader if it leads no group."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except OSError:

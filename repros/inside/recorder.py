@@ -1,4 +1,4 @@
-"""The recorder: writes one process's events into its folder `CELL/processes/PID/`."""
+"""The recorder of one process, which writes its events to `JOB/processes/PID/`."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from repros.inside import contract
 from repros.inside.chain import exception_chain
 
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
-"""The signal by which the engine requests stacks: a real-time signal, which no training library uses."""
+"""The signal that requests a dump of all stacks: a real-time signal, which no training library uses."""
 
 RANK_GRACE = 15.0
-"""Seconds that the other ranks get to end by themselves once one has failed: they must first notice its death."""
+"""Grace period, in seconds, for the other ranks to end after one has failed: they must first notice its death."""
 
 
-class Recorder:
-    """The open files of this process; opened anew in a forked child, which has another pid."""
+class ProcessRecorder:
+    """The open files of this process; a forked child, which has another pid, opens its own."""
 
-    def __init__(self, cell: str) -> None:
-        self.cell = cell
+    def __init__(self, job: str) -> None:
+        self.job = job
         self.pid: int | None = None
         self.raised = False
 
     def begin(self, role: str, rank: int | None) -> None:
-        """Open this process's files and write its `start`."""
+        """Open the files of this process and write its event `start`."""
         self.pid = os.getpid()
         self.raised = False
-        folder = os.path.join(self.cell, "processes", str(self.pid))
+        folder = os.path.join(self.job, "processes", str(self.pid))
         os.makedirs(folder, exist_ok=True)
         self.folder = folder
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -44,14 +44,14 @@ class Recorder:
         self.write("start", ppid=os.getppid(), role=role, rank=rank)
 
     def write(self, event: str, **details: Any) -> None:
-        """Append one event; errors are ignored, since recording must never make a script fail.
+        """Append one event, with the CPU seconds of this process and of the children that it has waited for.
 
-        With it goes the processor time, in seconds, of this process and of the children that it has waited for.
+        Errors are ignored, since recording must not make a script fail.
         """
         try:
             if os.getpid() != self.pid:
                 self.begin("helper", None)
-            # A line break first: an incomplete line of another writer must not swallow this one.
+            # The leading line break separates it from an incomplete line of another writer.
             used = round(sum(os.times()[:4]), 2)
             line = f"\n{json.dumps(dict(details, event=event, time=time.monotonic(), processor=used))}\n"
             os.write(self.events, line.encode("utf-8", "backslashreplace"))
@@ -59,17 +59,17 @@ class Recorder:
             pass
 
     def exception(self, error: BaseException, where: str) -> None:
-        """Write the chain of an exception that ends this process."""
+        """Write the event `raised`: the chain of an exception that ends this process."""
         self.raised = True
         try:
             chain = exception_chain(error)
-        except Exception:  # a hostile exception is still recorded, without its chain
+        except Exception:  # a hostile exception is recorded without its chain
             chain = []
         self.write("raised", where=where, rank=current_rank(), chain=chain)
 
 
 def launched_rank() -> int | None:
-    """Return the rank that a launcher gave this process through its environment, if any."""
+    """Return the rank in this process's environment variables, as a launcher sets it, or None."""
     for name in ("RANK", "LOCAL_RANK"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
@@ -77,7 +77,7 @@ def launched_rank() -> int | None:
 
 
 def current_rank() -> int | None:
-    """Return this process's rank in the default process group, if it is in one now."""
+    """Return the rank in the default process group, or, without one, the launched rank."""
     distributed: Any = sys.modules.get("torch.distributed")
     try:
         return distributed.get_rank() if distributed.is_initialized() else launched_rank()
@@ -86,14 +86,14 @@ def current_rank() -> int | None:
 
 
 def redirect_output(path: str) -> None:
-    """Redirect stdout and stderr to this process's own log, unless they already go somewhere else."""
+    """Redirect stdout and stderr from the shared log to this process's own log; leave other streams alone."""
     inherited = os.environ.get(contract.LOG)
     if inherited is None:
         return
     try:
         shared = os.stat(inherited)
         log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    except OSError:  # the shared log is gone or the disk is full: keep the inherited streams
+    except OSError:  # the shared log was deleted or the disk is full: keep the inherited streams
         return
     for stream in (1, 2):
         with contextlib.suppress(OSError):  # closed

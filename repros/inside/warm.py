@@ -1,24 +1,24 @@
-"""A server that has imported the heavy libraries once and forks the ranks of each cell.
+"""A server that imports the heavy libraries once and forks the ranks of each job.
 
     python -c 'from repros.inside import warm; warm.main()' MODULE [MODULE ...]
 
-The server exchanges JSON lines with the engine over a socket, which is its stdin as it starts. Stdout and stderr are
-its log, so what a `.pth` file or a library prints is no message:
+The server exchanges JSON lines with the engine over a socket, its initial stdin. Stdout and stderr are its log, so
+output of a `.pth` file or a library is not mistaken for a message:
 
-- It first sends `{"ready": seconds}`, once everything is imported.
-- The engine requests a cell by `{"id", "argv", "cwd", "environ", "ranks", "log"}`. The server answers `{"id", "pid"}`
-  when the cell's leader runs and `{"id", "status"}` (a wait status) when the leader has ended.
-- The engine requests further modules by `{"id", "import"}`. The server answers `{"id", "imported"}`.
+- After its imports it sends `{"ready": seconds}`.
+- The engine requests a job by `{"id", "argv", "cwd", "environ", "ranks", "log"}`. The server replies `{"id", "pid"}`
+  when the job's leader runs and `{"id", "status"}` (a wait status) when the leader has ended.
+- The engine requests further imports by `{"id", "import"}`. The server replies `{"id", "imported"}`.
 
-When the requests end, as they do when the engine dies, the server ends every cell and itself.
+At the end of the requests, which is also the death of the engine, the server kills all jobs and exits.
 
     server ── leader (in its own session, acts as torchrun's agent) ── rank 0, rank 1, ...
 
-Ranks get torchrun's environment variables, run the script as `__main__` and leave through the interpreter's exit
-handlers. The leader is a child subreaper: a process that a rank leaves behind, even a daemon started by a double fork,
-becomes the leader's child, and the leader ends it. The server is a subreaper too, for leaders that are killed. The
-parent-death signal ends a leader with its server, and a rank with its leader. CUDA is never initialised here, since it
-does not survive a fork: a module whose import initialises it is left to the ranks.
+Ranks get torchrun's environment variables, run the script as `__main__` and exit through the interpreter's exit
+handlers. The leader is a child subreaper: an orphan of a rank, even a daemon from a double fork, becomes the leader's
+child, and the leader kills it. The server is a subreaper too, for leaders that are killed. The parent-death signal
+kills a leader with its server, and a rank with its leader. CUDA is never initialised in the server, since it does not
+survive a fork: modules whose import initialises it are imported by the ranks.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ import traceback
 from typing import Any
 
 from repros.inside.import_hooks import before_import
-from repros.inside.leader import lead, run_and_leave
+from repros.inside.leader import lead, run_and_exit
 from repros.inside.processes import become_subreaper, kill_children, kill_session
 
 _NOT_INITIALISED = 3
-"""CUDA_ERROR_NOT_INITIALIZED in cuda.h."""
+"""`CUDA_ERROR_NOT_INITIALIZED` of cuda.h."""
 
 
 def main() -> None:
-    """Import the modules that the command line names, then serve until the requests end."""
+    """Import the modules named on the command line, then serve requests until their end."""
     started = time.monotonic()
     channel = _private_channel()
     become_subreaper()
@@ -57,20 +57,20 @@ def main() -> None:
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     server = _Server(channel, (channel, wake, woken))
-    server.say({"ready": round(time.monotonic() - started, 3)})
+    server.send({"ready": round(time.monotonic() - started, 3)})
     server.serve(wake)
 
 
 def _import(names: list[str]) -> None:
-    """Import modules, and exempt all objects so far from garbage collection, here and in what is forked.
+    """Import modules, then exempt all existing objects from garbage collection, here and in forked processes.
 
-    A collection writes into the head of every object that it looks at, and each page that a rank writes to is copied:
-    14,000 pages for torch 2.1 with Lightning, 140 ms of processor time. Module-level objects are never garbage.
+    A collection writes to the header of every object that it visits, and each page that a rank writes to is copied:
+    14,000 pages for torch 2.1 with Lightning, 140 ms of CPU time. Module-level objects are never garbage.
     """
     gc.disable()
     try:
         for name in names:
-            if _on_gpus() and not _leaves_cuda_alone(name):
+            if _on_gpus() and not _keeps_cuda_uninitialised(name):
                 continue
             try:
                 importlib.import_module(name)
@@ -83,15 +83,15 @@ def _import(names: list[str]) -> None:
 
 
 def _on_gpus() -> bool:
-    """Return whether the ranks have real GPUs, which the engine names; simulated ones have no such variable."""
+    """Return whether the ranks have real GPUs; for simulated ones the engine does not set this variable."""
     return bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
-def _leaves_cuda_alone(name: str) -> bool:
-    """Return whether CUDA is still uninitialised after a module's import, which a forked child tries.
+def _keeps_cuda_uninitialised(name: str) -> bool:
+    """Return whether CUDA stays uninitialised during a module's import, which a forked child tries out.
 
-    bitsandbytes asks for the GPU's capability when it is imported: each rank that was forked afterwards could not use
-    the GPU. A child that crashes is one, too, that the ranks have to meet by themselves.
+    bitsandbytes queries the GPU's capability at import, after which forked ranks could not use the GPU. A module whose
+    import crashes the child is left to the ranks as well.
     """
     pid = os.fork()
     if pid == 0:
@@ -118,9 +118,9 @@ def cuda_is_initialised() -> bool:
 
 
 def _raise_when_imported(name: str, error: Exception) -> None:
-    """Let the script meet the error of the server's own import, so that it is recorded and judged.
+    """Raise the error of the server's import again when the script imports the module, so that it is recorded.
 
-    A second import might raise another one: torch 2.15 refuses to be initialised twice in a process.
+    A second import might raise another error: torch 2.15 refuses to be initialised twice in a process.
     """
 
     def raise_again(_: object) -> None:
@@ -131,19 +131,19 @@ def _raise_when_imported(name: str, error: Exception) -> None:
 
 
 class _Server:
-    """The running leaders, and the socket for messages with the engine."""
+    """The running leaders, and the socket to the engine."""
 
     def __init__(self, channel: int, private: tuple[int, ...]) -> None:
         self.channel = channel
         self.private = private
         self.leaders: dict[int, int] = {}
 
-    def say(self, answer: dict[str, Any]) -> None:
-        """Send one answer."""
-        os.write(self.channel, (json.dumps(answer) + "\n").encode())
+    def send(self, message: dict[str, Any]) -> None:
+        """Send one message to the engine."""
+        os.write(self.channel, (json.dumps(message) + "\n").encode())
 
     def serve(self, wake: int) -> None:
-        """Start a leader for each request and report each that ended, until the requests end."""
+        """Start a leader for each request and report each ended leader, until the end of the requests."""
         pending = b""
         while True:
             readable, _, _ = select.select([self.channel, wake], [], [])
@@ -161,7 +161,7 @@ class _Server:
                 request = json.loads(line)
                 if "import" in request:
                     _import(request["import"])
-                    self.say({"id": request["id"], "imported": len(request["import"])})
+                    self.send({"id": request["id"], "imported": len(request["import"])})
                 else:
                     self.start(request)
         for pid in self.leaders:
@@ -169,17 +169,17 @@ class _Server:
         kill_children()
 
     def start(self, request: dict[str, Any]) -> None:
-        """Fork the leader of a cell."""
+        """Fork the leader of a job."""
         pid = os.fork()
         if pid == 0:
             for descriptor in self.private:
                 os.close(descriptor)
-            run_and_leave(functools.partial(lead, request))
+            run_and_exit(functools.partial(lead, request))
         self.leaders[pid] = request["id"]
-        self.say({"id": request["id"], "pid": pid})
+        self.send({"id": request["id"], "pid": pid})
 
     def reap(self) -> None:
-        """Report the leaders that ended; end the orphans that one of them may have left."""
+        """Report the ended leaders, and kill the orphans of killed ones."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -189,16 +189,16 @@ class _Server:
                 break
             if pid in self.leaders:
                 id_ = self.leaders.pop(pid)
-                # Before the answer, which tells the engine that the cell has ended.
-                kill_children(but=self.leaders)
-                self.say({"id": id_, "status": status})
-        kill_children(but=self.leaders)
+                # Before the reply, which tells the engine that the job has ended.
+                kill_children(keep=self.leaders)
+                self.send({"id": id_, "status": status})
+        kill_children(keep=self.leaders)
 
 
 def _private_channel() -> int:
-    """Reserve stdin, a socket, for messages with the engine; what reads stdin from here on finds nothing."""
+    """Return a duplicate of stdin, the socket to the engine, and redirect stdin from the null device."""
     channel = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
     return channel

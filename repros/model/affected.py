@@ -19,7 +19,7 @@ from enum import StrEnum
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 
 
 class Overlap(StrEnum):
@@ -32,7 +32,7 @@ class Overlap(StrEnum):
 
     @property
     def opposite(self) -> Overlap:
-        """How many do not."""
+        """The overlap of the complement."""
         return {Overlap.ALL: Overlap.NONE, Overlap.NONE: Overlap.ALL}.get(self, self)
 
 
@@ -50,17 +50,20 @@ class Term:
         return canonicalize_name(self.requirement.name)
 
     def evaluate(self, compare: Compare) -> Overlap:
-        """Return for how many releases it holds."""
-        found = compare(self)
-        return found.opposite if self.negated else found
+        """Return for how many releases the term holds."""
+        overlap = compare(self)
+        return overlap.opposite if self.negated else overlap
 
     def __str__(self) -> str:
-        """Return it as a header has it."""
+        """Return the term as a header states it."""
         return f"{'no ' if self.negated else ''}{format_requirement(self.requirement)}"
 
 
 Compare = Callable[[Term], Overlap]
-"""Compares what may be installed with a term's range, negated or not; an absent package is in none."""
+"""Returns the overlap of the releases that may be installed with a term's range, ignoring its negation.
+
+An absent package has no overlap.
+"""
 
 
 @dataclass(frozen=True)
@@ -80,15 +83,15 @@ class AnyOf:
 
     @property
     def only(self) -> Requirement | None:
-        """The range, if the condition is nothing but one."""
+        """The range, if it is the only term and not negated; otherwise None."""
         return self.terms[0].requirement if len(self.terms) == 1 and not self.terms[0].negated else None
 
     def evaluate(self, compare: Compare) -> Overlap:
-        """Return for how many releases it holds."""
+        """Return for how many releases the condition holds."""
         return any_overlap(term.evaluate(compare) for term in self.terms)
 
     def __str__(self) -> str:
-        """Return it as a header has it."""
+        """Return the condition as a header states it."""
         return " or ".join(map(str, self.terms))
 
 
@@ -97,24 +100,24 @@ def evaluate(conditions: Iterable[AnyOf], compare: Compare) -> Overlap:
     return all_overlap(condition.evaluate(compare) for condition in conditions)
 
 
-def all_overlap(found: Iterable[Overlap]) -> Overlap:
-    """Return the overlap of a conjunction: one false condition decides, even if others are unknown."""
-    return _first(found, Overlap.NONE, Overlap.UNKNOWN, Overlap.SOME) or Overlap.ALL
+def all_overlap(overlaps: Iterable[Overlap]) -> Overlap:
+    """Return the overlap of a conjunction: one false condition decides, whatever is unknown."""
+    return _first(overlaps, Overlap.NONE, Overlap.UNKNOWN, Overlap.SOME) or Overlap.ALL
 
 
-def any_overlap(found: Iterable[Overlap]) -> Overlap:
-    """Return the overlap of alternatives: one that holds decides, even if others are unknown."""
-    return _first(found, Overlap.ALL, Overlap.SOME, Overlap.UNKNOWN) or Overlap.NONE
+def any_overlap(overlaps: Iterable[Overlap]) -> Overlap:
+    """Return the overlap of a disjunction: one true alternative decides, whatever is unknown."""
+    return _first(overlaps, Overlap.ALL, Overlap.SOME, Overlap.UNKNOWN) or Overlap.NONE
 
 
 def packages_of(conditions: Iterable[AnyOf]) -> tuple[str, ...]:
-    """Return the canonical names of the packages in the conditions, each once, in their order."""
+    """Return the canonical names of the distinct packages in the conditions, in order."""
     return tuple(dict.fromkeys(term.package for condition in conditions for term in condition.terms))
 
 
-def _first(found: Iterable[Overlap], *order: Overlap) -> Overlap | None:
-    every = set(found)
-    return next((value for value in order if value in every), None)
+def _first(overlaps: Iterable[Overlap], *order: Overlap) -> Overlap | None:
+    distinct = set(overlaps)
+    return next((value for value in order if value in distinct), None)
 
 
 def _term(text: str) -> Term:

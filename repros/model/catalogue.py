@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from repros.model.errors import ReprosError, UnknownNameError
 from repros.model.repro import Repro
-from repros.model.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, CatalogueLocations
 
 _ID = re.compile(r"([A-Z][A-Z0-9]*?)?[-_]?0*([0-9]+)")
-"""An id's prefix and its number; a user may leave out the prefix, the hyphen and the zeros."""
+"""Prefix and number of an id; users may omit the prefix, the hyphen and leading zeros."""
 _REMEDY = "'repros list' shows all, and 'repros list WORD' those with a word."
 
 
@@ -21,9 +21,9 @@ class Catalogue:
 
     repros: tuple[Repro, ...]
     clashes: tuple[str, ...] = ()
-    """A sentence for each script that was left out because another has its id."""
-    places: Places = PACKAGE
-    """The catalogues that it was loaded from; evidence, stacks and golden logs are beside them."""
+    """One sentence for each script that was skipped because its id is taken."""
+    locations: CatalogueLocations = PACKAGE
+    """The catalogues that it was loaded from; their folders also hold evidence, stacks and golden logs."""
 
     def __iter__(self) -> Iterator[Repro]:
         """Iterate in the order of ids."""
@@ -34,19 +34,21 @@ class Catalogue:
 
         Raises:
             UnknownNameError: no repro has that id or slug; the message names the nearest slug.
-            ReprosError: several have that slug or number, which two catalogues may have.
+            ReprosError: several repros have that slug or number; two catalogues may share them.
         """
-        given = _ID.fullmatch(name.upper())
-        found = [repro for repro in self.repros if name == repro.slug or (given and _is_of(repro, *given.groups()))]
-        if len(found) > 1:
-            raise ReprosError(f"{name} is the name of {', '.join(repro.id for repro in found)}; choose one by its id.")
-        if found:
-            return found[0]
-        # The nearest number is no better than any other.
-        raise UnknownNameError("repro", name, [] if given else [repro.slug for repro in self], _REMEDY)
+        parsed = _ID.fullmatch(name.upper())
+        matches = [repro for repro in self.repros if name == repro.slug or (parsed and _is_of(repro, *parsed.groups()))]
+        if len(matches) > 1:
+            raise ReprosError(
+                f"{name} is the name of {', '.join(repro.id for repro in matches)}; choose one by its id."
+            )
+        if matches:
+            return matches[0]
+        # Numerically close ids are not related, so none is suggested.
+        raise UnknownNameError("repro", name, [] if parsed else [repro.slug for repro in self], _REMEDY)
 
 
 def _is_of(repro: Repro, prefix: str | None, number: str) -> bool:
-    """Return whether an id's number, and its prefix if it is given, are those of a repro."""
+    """Return whether a number, and a prefix unless it is None, are those of a repro's id."""
     own_prefix, _, own_number = repro.id.rpartition("-")
     return number == own_number.lstrip("0") and prefix in {None, own_prefix}

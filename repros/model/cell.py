@@ -1,4 +1,4 @@
-"""Cells: one thing to run, or the reason why it is not run."""
+"""Cells: one run of a variant with its expectation, or the reason why it cannot run."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from repros.model.affected import Overlap, evaluate
 from repros.model.environment import Environment
-from repros.model.repro import Device, Outcome, Repro, Signature, Variant
+from repros.model.repro import Device, ExpectedOutcome, Repro, Signature, Variant
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a variant is documented to do on one environment."""
+    """The documented outcome of a variant in one environment."""
 
-    outcome: Outcome
+    outcome: ExpectedOutcome
     affected: bool
     """Whether the environment's versions lie in the affected range."""
     is_fix: bool
-    """Whether the variant passes because it is a fix, and not because these versions are unaffected."""
+    """Whether the variant passes because of a fix, not because these versions are unaffected."""
     signature: Signature
 
 
@@ -31,36 +31,36 @@ class Cell:
     device: Device
     environment: Environment
     processes: int
-    """Ranks expected: the repro's, or fewer on a machine with fewer GPUs."""
+    """World size: the repro's `processes`, or fewer on a machine with fewer GPUs."""
     gpus: tuple[str, ...] = ()
-    """The GPUs that it was given, as CUDA_VISIBLE_DEVICES names them: an index, `GPU-<uuid>` or `MIG-<uuid>`."""
+    """Assigned GPUs, as in CUDA_VISIBLE_DEVICES: an index, `GPU-<uuid>` or `MIG-<uuid>`."""
 
     @property
     def expectation(self) -> Expectation:
-        """What the header documents for the installed versions."""
+        """The documented outcome for the installed versions."""
         affected = evaluate(self.variant.affected, self.environment.compare) is Overlap.ALL
-        fails = affected and self.variant.outcome is Outcome.FAILS
+        fails = affected and self.variant.outcome is ExpectedOutcome.FAILS
         return Expectation(
-            outcome=Outcome.FAILS if fails else Outcome.PASSES,
+            outcome=ExpectedOutcome.FAILS if fails else ExpectedOutcome.PASSES,
             affected=affected,
-            is_fix=affected and self.variant.outcome is Outcome.PASSES,
+            is_fix=affected and self.variant.outcome is ExpectedOutcome.PASSES,
             signature=self.variant.signature,
         )
 
     @property
     def label(self) -> str:
-        """The cell in one line: `RPR-0001 failing ddp sim 2023-12`."""
+        """One line: `RPR-0001 failing ddp sim 2023-12`."""
         return cell_label(self.repro.id, self.variant.name, self.strategy, self.device, self.environment.name)
 
 
 def cell_label(repro: str, variant: str, strategy: str, device: Device, environment: str) -> str:
-    """Return the one line that names a cell: `RPR-0001 failing ddp sim 2023-12`."""
+    """Return the label of a cell: `RPR-0001 failing ddp sim 2023-12`."""
     return f"{repro} {variant} {strategy} {device} {environment}"
 
 
 @dataclass(frozen=True)
 class Unavailable:
-    """A cell that is not run, and why."""
+    """A cell that cannot run, and the reason."""
 
     cell: Cell
     reason: str

@@ -1,7 +1,7 @@
-"""The base class of all errors that the user can correct.
+"""Base classes of the errors that a user can correct.
 
-The command line prints the error's sentence and exits with code 2; the pytest plugin turns it into a usage error. A
-subclass exists only if a caller catches it by type. No other error of the project may reach the user as a traceback.
+The command line prints the message and exits with code 2; the pytest plugin raises a usage error. A subclass exists
+only if a caller catches it by type. Any other exception that reaches the user is a bug.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from collections.abc import Iterable
 
 
 class ReprosError(Exception):
-    """An error that the user can correct; its text is one sentence with the place and the way out."""
+    """An error that the user can correct; its message is one sentence with the location and a remedy."""
 
 
 _LONGEST_NAME = 100
-"""Characters of a name in a sentence."""
+"""Characters of a name that a message quotes."""
 
 
 class UnknownNameError(ReprosError):
-    """An unknown name; the sentence offers the nearest known name, or else all of them, or a remedy."""
+    """An unknown name; the message suggests the nearest known name, or lists all of them, or gives a remedy."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], remedy: str = "") -> None:
-        """Compose the sentence for a `name` of this `kind` that is not in `known`."""
         known = list(known)
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
         nearest = (
@@ -37,7 +36,11 @@ class UnknownNameError(ReprosError):
 
 
 def refuse_unknown(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise UnknownNameError for the first of the names that is not known."""
+    """Refuse names that are not known.
+
+    Raises:
+        UnknownNameError: for the first such name.
+    """
     known = dict.fromkeys(known)
     for name in names:
         if name not in known:

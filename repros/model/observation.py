@@ -1,7 +1,8 @@
-"""Observations: how a cell's run ended, process by process, before it is judged."""
+"""Observations: how each process of a run ended, before any judgement."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,15 +13,15 @@ class Ending(StrEnum):
     """How one process ended."""
 
     RETURNED = "returned"
-    """The script ran to its end; what the interpreter does at its exit does not count."""
+    """The script ran to completion; interpreter shutdown does not count."""
     RAISED = "raised"
-    """An exception left the script."""
+    """The script ended with an uncaught exception."""
     EXITED = "exited"
-    """A non-zero exit code without an exception: `sys.exit(3)`, `os._exit(3)`."""
+    """Non-zero exit code without an exception: `sys.exit(3)`, `os._exit(3)`."""
     SIGNALLED = "signalled"
-    """Ended by a signal that the engine did not send."""
+    """Killed by a signal that the engine did not send."""
     TIMED_OUT = "timed out"
-    """Still running at the cell's deadline, or when the cell was seen to hang as documented; its stacks were taken."""
+    """Still running at the deadline, or when an expected hang was detected; its stacks were dumped."""
     STOPPED = "stopped"
     """A rank that the engine ended because it outlived the main process."""
 
@@ -37,7 +38,7 @@ class Raised:
     frames: tuple[str, ...]
     """`file:line function`, outermost first."""
     via: str | None = None
-    """How the one before it refers to this one: `cause`, `context`, `group`; None for the outermost."""
+    """How the previous exception refers to this one: `cause`, `context`, `group`; None for the outermost."""
 
     @property
     def name(self) -> str:
@@ -46,7 +47,7 @@ class Raised:
 
 
 class ProcessRole(StrEnum):
-    """What a process is within its cell."""
+    """The role of a process within a run."""
 
     MAIN = "main"
     """Started by the engine."""
@@ -59,17 +60,17 @@ class ProcessRole(StrEnum):
 
 
 class Launch(StrEnum):
-    """How a cell is started."""
+    """How a run is launched."""
 
     WARM = "warm"
-    """Forked from a server that has imported the libraries: fast."""
+    """Forked from a server that has already imported the libraries."""
     COLD = "cold"
-    """`python script.py`, as a user would."""
+    """Started as `python script.py`."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process of a cell."""
+    """One process of a run."""
 
     pid: int
     role: ProcessRole
@@ -83,16 +84,16 @@ class Process:
     chain: tuple[Raised, ...] = ()
     """The exception chain, outermost first, for `raised`."""
     world_size: int | None = None
-    """Size of the default process group that it joined; None if it joined none."""
+    """World size of the default process group; None if it joined none."""
     at: float = 0.0
-    """Seconds from the cell's start to this ending."""
+    """Seconds from the start of the run to this ending."""
     processor: float = 0.0
-    """Seconds of processor time up to its last event: its own and that of the children that it waited for. It is 0 for
-    a child that another process of the cell waited for."""
+    """CPU seconds up to its last event, including children that it waited for; 0 if another process of the run waited
+    for this one, which then counts them."""
     stacks: str = ""
-    """Python stacks of every thread, taken at the deadline, at a hang or at a fatal signal."""
+    """Python stacks of all threads, dumped at the deadline, at a hang or at a fatal signal."""
     log: Path | None = None
-    """What it wrote to stdout and stderr."""
+    """Its stdout and stderr."""
 
     @property
     def name(self) -> str:
@@ -107,31 +108,39 @@ _FAILURES = {Ending.RAISED, Ending.EXITED, Ending.SIGNALLED}
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything seen of one run of a cell."""
+    """Everything observed of one run."""
 
     processes: tuple[Process, ...]
     seconds: float
     folder: Path
-    """The folder of the logs and the raw events."""
+    """Folder of logs and raw events."""
     launch: Launch = Launch.COLD
     broken: str | None = None
-    """Why the run says nothing about the repro: the engine could not do its work."""
+    """Why the run is inconclusive: the engine itself failed."""
     leftovers: int = 0
-    """Processes that outlived the main process and had to be ended, ranks not counted."""
+    """Processes, other than ranks, that outlived the main process and were killed."""
     standstill: str | None = None
-    """Which evidence showed a documented hang before the deadline."""
+    """The evidence for an expected hang that was detected before the deadline."""
 
     @property
     def processor(self) -> float:
-        """Seconds of processor time of all processes; those that were killed count up to their last event."""
+        """CPU seconds of all processes; killed ones count up to their last event."""
         return sum(process.processor for process in self.processes)
 
     @property
     def ranks(self) -> Iterator[Process]:
-        """The processes whose ending counts: no helpers, and the engine's own leader only if it failed."""
+        """The processes whose ending counts: no helpers, and the leader only if it failed."""
         return (
             process
             for process in self.processes
             if process.role in {ProcessRole.MAIN, ProcessRole.RANK}
             or (process.role is ProcessRole.LEADER and process.ending in _FAILURES)
         )
+
+
+_PACKAGES = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
+
+
+def path_in_package(path: str) -> str:
+    """Return a path relative to its `site-packages` or standard library folder: `torch/nn/modules/module.py`."""
+    return _PACKAGES.sub("", path)

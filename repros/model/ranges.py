@@ -1,9 +1,9 @@
-"""Ranges of versions as sorted intervals: what is affected, what is free of a failure, and both in words.
+"""Version ranges as sorted intervals: affected and unaffected releases, and their text.
 
-Every other form of a header's `affected` is derived here: the releases with a fix, the releases before a failure, the
-events of an OSV record, the prose. `packaging` decides whether a version lies in a range. Only the versions at which
-its answer may change are found here, from the operators of PEP 440. (`packaging.ranges`, since 26.3, has such sets of
-versions, too, but does not show where they begin and end.)
+All other forms of a header's `affected` are derived here: the releases with a fix, the releases before a failure, the
+events of an OSV record, the text. `packaging` decides whether a version is in a range. This module finds only the
+versions at which that answer may change, from the operators of PEP 440. (`packaging.ranges`, since 26.3, has such sets
+of versions but does not expose their bounds.)
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from packaging.version import InvalidVersion, Version
 from repros.model.affected import AnyOf, Term, packages_of
 
 FIRST = Version("0.dev0")
-"""No version is lower."""
+"""The lowest version."""
 _LAST_POST = 10**9
-"""More than the number of any post-release. `>2.1` excludes those of 2.1, so it begins at `2.1.post1000000000`."""
+"""Above the number of any post-release. `>2.1` excludes the post-releases of 2.1: it begins at `2.1.post1000000000`."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The versions from a first one up to another, which is not among them."""
+    """A half-open interval of versions: `start <= version < end`."""
 
     start: Version
     end: Version | None
-    """None: no version is higher."""
+    """None: unbounded."""
 
     def __contains__(self, version: Version) -> bool:
-        """Return whether a version is in it."""
+        """Return whether a version is in the interval."""
         return self.start <= version and (self.end is None or version < self.end)
 
     @property
     def bounds(self) -> str:
-        """The interval's releases as bounds of PEP 440: `>=2.0.8,<2.1`; empty if all are in it.
+        """The interval's releases as PEP 440 bounds: `>=2.0.8,<2.1`; empty if unbounded.
 
-        No version is in the bounds and not in the interval. A pre-release, a post-release or a build at an end of the
-        interval may be in the interval alone, since `<2.1` leaves out 2.1rc1, and `>2.1` leaves out 2.1.post1.
+        The bounds are a subset of the interval. They may lack a pre-release, a post-release or a build at an end of
+        the interval, since `<2.1` excludes 2.1rc1, and `>2.1` excludes 2.1.post1.
         """
         if self.end == _after(self.start):
             return f"=={self.start}"
@@ -64,62 +64,63 @@ class Releases:
 
 
 def intervals(holds: Callable[[Version], bool], ranges: Iterable[SpecifierSet]) -> tuple[Interval, ...]:
-    """Return the intervals of the versions for which something holds, sorted; none touches the next.
+    """Return the sorted, disjoint, non-adjacent intervals of the versions for which a predicate holds.
 
     Args:
-        holds: the question; its answer depends only on whether the version lies in each of the ranges.
+        holds: the predicate; it depends only on whether the version is in each of the ranges.
         ranges: the ranges.
     """
-    found: list[Interval] = []
+    merged: list[Interval] = []
     for start, end, inside in _segments(ranges):
         if not holds(inside):
             continue
-        joined = found.pop().start if found and found[-1].end == start else start
-        found.append(Interval(joined, end))
-    return tuple(found)
+        joined = merged.pop().start if merged and merged[-1].end == start else start
+        merged.append(Interval(joined, end))
+    return tuple(merged)
 
 
 def sample(*ranges: SpecifierSet) -> list[Version]:
-    """Return enough versions to know how ranges treat every release.
+    """Return a version of each equivalence class of releases, which are in the same ranges.
 
-    These are the versions that the ranges name, and one release of each interval in which their answers are constant,
-    if it has a release.
+    These are the versions that the ranges name, and one release of each interval between two cuts, if it has one.
     """
-    found = {version for conjunction in ranges for specifier in conjunction if (version := _named_version(specifier))}
+    versions = {
+        version for conjunction in ranges for specifier in conjunction if (version := _named_version(specifier))
+    }
     for start, end, inside in _segments(ranges):
         releases = (Version(inside.base_version), Version(_spell(inside, post=inside.post)))
-        found |= {*[version for version in releases if version in Interval(start, end)][:1]}
-    return sorted(found)
+        versions |= {*[version for version in releases if version in Interval(start, end)][:1]}
+    return sorted(versions)
 
 
 def affected_intervals(conditions: Iterable[AnyOf], package: str) -> tuple[Interval, ...]:
-    """Return a package's versions that meet those of the conditions that name no other package."""
+    """Return the versions of a package that meet the conditions on this package alone."""
     own = [condition for condition in conditions if packages_of([condition]) == (package,)]
     return intervals(lambda version: _hold(own, version), _ranges(own))
 
 
 def unaffected_releases(conditions: Iterable[AnyOf]) -> list[tuple[Releases, ...]]:
-    """Return the releases that are free of a failure.
+    """Return the unaffected releases, as alternatives.
 
-    Each entry suffices alone. It has releases of one package, or of several that are needed together, where a condition
-    has alternatives of several packages. Intervals without a release, such as the pre-releases between `<2.1` and
-    `>=2.1`, are left out.
+    Each entry suffices alone. It has releases of one package, or of several packages that are needed together, if a
+    condition has alternatives of several packages. Intervals without a release, such as the pre-releases between
+    `<2.1` and `>=2.1`, are omitted.
     """
     known = list(conditions)
     by_packages: dict[tuple[str, ...], list[AnyOf]] = {}
     for condition in known:
         by_packages.setdefault(packages_of([condition]), []).append(condition)
-    found: list[tuple[Releases, ...]] = []
+    alternatives: list[tuple[Releases, ...]] = []
     for packages, group in by_packages.items():
         if len(packages) == 1:
-            found += ((releases,) for releases in _free(packages[0], group))
+            alternatives += ((releases,) for releases in _free(packages[0], group))
         for condition in group if len(packages) > 1 else ():
-            found += product(*(_free(name, [alternatives_of(condition, name)]) for name in packages))
-    return found
+            alternatives += product(*(_free(name, [alternatives_of(condition, name)]) for name in packages))
+    return alternatives
 
 
 def alternatives_of(condition: AnyOf, package: str) -> AnyOf:
-    """Return the alternatives of a condition that are about one package."""
+    """Return the alternatives of a condition that name a package."""
     return AnyOf(tuple(term for term in condition.terms if term.package == package))
 
 
@@ -127,9 +128,9 @@ def affected_text(conditions: Sequence[AnyOf | str], packages: Iterable[str] = (
     """Return the affected releases on one line: `lightning!=2.4.*,!=2.5.* and torch>=2.6`.
 
     Args:
-        conditions: all of them must hold; none means that every release is affected.
-        packages: those that the failure is in.
-        mark: what stands on both sides of a condition, such as a backtick in Markdown.
+        conditions: all of them must hold; none: every release is affected.
+        packages: the packages that contain the failure.
+        mark: encloses each condition, such as a backtick in Markdown.
     """
     if not conditions:
         return every_release_of(packages)
@@ -138,7 +139,7 @@ def affected_text(conditions: Sequence[AnyOf | str], packages: Iterable[str] = (
 
 
 def every_release_of(packages: Iterable[str]) -> str:
-    """Return `every release of torch, lightning`: the range of a failure that no known release is free of."""
+    """Return `every release of torch, lightning`: the range of a failure without an unaffected release."""
     names = ", ".join(packages)
     return f"every release of {names}" if names else "every release"
 
@@ -151,7 +152,7 @@ def _free(package: str, conditions: Sequence[AnyOf]) -> Iterator[Releases]:
 
 
 def _hold(conditions: Iterable[AnyOf], version: Version) -> bool:
-    """Return whether conditions about one package hold for a version of it that is installed."""
+    """Return whether conditions on one package hold for an installed version of it."""
     return all(any(_holds(term, version) for term in condition.terms) for condition in conditions)
 
 
@@ -164,9 +165,9 @@ def _ranges(conditions: Iterable[AnyOf]) -> list[SpecifierSet]:
 
 
 def _segments(ranges: Iterable[SpecifierSet]) -> Iterator[tuple[Version, Version | None, Version]]:
-    """Yield the intervals in which the answer of each range is constant: start, end, and a version inside.
+    """Yield the intervals between cuts, in which each range's answer is constant: start, end, and a version inside.
 
-    Together they have every version.
+    They partition all versions.
     """
     cuts = {FIRST, *(cut for conjunction in ranges for specifier in conjunction for cut in _cuts(specifier))}
     starts = sorted(cuts)
@@ -178,7 +179,7 @@ def _segments(ranges: Iterable[SpecifierSet]) -> Iterator[tuple[Version, Version
 
 
 def _cuts(specifier: Specifier) -> Iterator[Version]:
-    """Yield the versions at which a specifier's answer may change, and some at which it does not.
+    """Yield a superset of the versions at which a specifier's answer changes.
 
     `<2.1` ends at 2.1.dev0, before the first pre-release. `<=2.1` ends at 2.1.post0.dev0, after all builds of 2.1.
     `>2.1` begins after the last post-release of 2.1. `==2.1.*` and `~=2.1.0` end where the next series begins.
@@ -198,7 +199,7 @@ def _cuts(specifier: Specifier) -> Iterator[Version]:
 
 
 def _named_version(specifier: Specifier) -> Version | None:
-    """Return the version that a specifier names; None for a text that is not a version, which `===` allows."""
+    """Return the version in a specifier; None for text that is not a version, which `===` allows."""
     try:
         return Version(specifier.version.removesuffix(".*"))
     except InvalidVersion:
@@ -206,7 +207,7 @@ def _named_version(specifier: Specifier) -> Version | None:
 
 
 def _after(version: Version) -> Version:
-    """Return the lowest version above a version and all of its builds (`2.1+cpu`); of a build, above it alone."""
+    """Return the lowest version above a version and its builds (`2.1+cpu`); for a build, above that build."""
     if version.local:
         return Version(f"{version}.0")
     if version.dev is not None:
@@ -215,7 +216,7 @@ def _after(version: Version) -> Version:
 
 
 def _bound(cut: Version, at: str, past: str) -> str:
-    """Return a bound at a cut, or past the version before it."""
+    """Return the PEP 440 bound of a cut: operator `at` with the cut, or `past` with the version below it."""
     if cut.post == _LAST_POST:
         return f"{past}{_spell(cut)}"
     if cut.post is not None and cut.dev == 0:
@@ -224,7 +225,7 @@ def _bound(cut: Version, at: str, past: str) -> str:
 
 
 def _spell(version: Version, *, post: int | None = None, dev: int | None = None) -> str:
-    """Return a version's release and pre-release with another post-release and development release."""
+    """Return a version with its post-release and development release replaced."""
     parts = [version.base_version, *map(str, version.pre or ())]
     parts += [f".post{post}"] if post is not None else []
     parts += [f".dev{dev}"] if dev is not None else []

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from repros.model.affected import AnyOf, packages_of
 from repros.model.observation import Ending
-from repros.model.requirements import format_requirement, intersection
+from repros.model.packages import format_requirement, intersection
 from repros.model.settings import OWN, Origin
 
 
@@ -29,15 +29,15 @@ class Device(StrEnum):
     """Host tensors; collectives over Gloo."""
 
 
-class Outcome(StrEnum):
-    """What a variant does on a stack that has the failure."""
+class ExpectedOutcome(StrEnum):
+    """The documented outcome of a variant on affected versions."""
 
     FAILS = "fails"
     PASSES = "passes"
 
 
-class Kind(StrEnum):
-    """What a maintainer of the library would call the failure."""
+class FailureKind(StrEnum):
+    """The maintainer's classification of a failure."""
 
     BUG = "bug"
     """The library does not do what it documents."""
@@ -50,20 +50,20 @@ class Kind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a variant shows to a reader."""
+    """The purpose of a variant."""
 
     FAILS = "fails"
     WORKS = "works"
     """A fix or a workaround."""
     DOES_NOT_FIX = "does not fix"
-    """A solution that is documented somewhere and does not work."""
+    """A documented solution that does not work."""
     CONTRAST = "shows nothing"
-    """Conditions under which the failure does not show, such as a single rank; no fix."""
+    """Conditions without the failure, such as a single rank; not a fix."""
 
 
 @dataclass(frozen=True)
 class End:
-    """How a process ends in a failure that raises nothing."""
+    """The ending of a process in a failure without an exception."""
 
     ending: Ending
     """`timed out`, `exited` or `signalled`."""
@@ -74,10 +74,10 @@ class End:
 
     @classmethod
     def parse(cls, text: str) -> End:
-        """Return the end that a header states as `hang`, `exit 3` or `signal SIGSEGV`.
+        """Parse `hang`, `exit 3` or `signal SIGSEGV`, as in a header.
 
         Raises:
-            ValueError: the text is none of these.
+            ValueError: any other text.
         """
         kind, _, which = text.partition(" ")
         if text == "hang":
@@ -89,7 +89,7 @@ class End:
         raise ValueError(text)
 
     def __str__(self) -> str:
-        """Return it as a header states it."""
+        """Return the text that :meth:`parse` accepts."""
         if self.ending is Ending.TIMED_OUT:
             return "hang"
         return f"exit {self.code}" if self.ending is Ending.EXITED else f"signal {self.signal}"
@@ -97,20 +97,20 @@ class End:
 
 @dataclass(frozen=True)
 class Signature:
-    """What the documented failure looks like: an exception, or an ending without one."""
+    """The identifying features of a failure: its exception, or an ending without one."""
 
     raises: str | None = None
-    """Class name of the exception, plain (`RuntimeError`) or dotted; a base class of what was raised counts."""
+    """Class name of the exception, plain (`RuntimeError`) or dotted; base classes of the raised exception match."""
     match: tuple[str, ...] = ()
-    """Alternative texts; the message, normalised (:func:`repros.engine.signature.normalise`), contains one of them."""
+    """Alternative texts, one of which the normalised message contains (:func:`repros.engine.signature.normalise`)."""
     ends: End | None = None
-    """For a failure that raises nothing."""
+    """For a failure without an exception."""
     frames: tuple[str, ...] = ()
-    """Functions (`new_forward` or `accelerate/hooks.py:new_forward`) of which one is on the stack whenever this failure
-    causes the message. Verdicts ignore them; `repros match` uses them to tell logs with the same message apart."""
+    """Functions (`new_forward` or `accelerate/hooks.py:new_forward`), one of them on the call stack of this failure.
+    Verdicts ignore them; `repros match` uses them to distinguish failures with the same message."""
 
     def __str__(self) -> str:
-        """Return the signature as one line for people."""
+        """Return the signature as one readable line."""
         if self.ends:
             return str(self.ends)
         return f"{self.raises}: {' | '.join(self.match)}" if self.match else f"{self.raises}"
@@ -118,22 +118,22 @@ class Signature:
 
 @dataclass(frozen=True)
 class Upstream:
-    """The threads about a failure, by what they have to do with it; each is an https:// address."""
+    """Upstream issues and pull requests on a failure, by role; https:// addresses."""
 
     reports: tuple[str, ...] = ()
-    """Users who met it. Empty: found here, nobody has reported it."""
+    """User reports. Empty: discovered by this project, not reported."""
     introduced_by: tuple[str, ...] = ()
-    """The changes that brought it."""
+    """Changes that introduced it."""
     fixed_by: tuple[str, ...] = ()
-    """The changes that fixed it, in a release."""
+    """Changes that fixed it, released."""
     unreleased_fix: tuple[str, ...] = ()
-    """The changes that fix it and are merged, but in no release yet."""
+    """Changes that fix it, merged but not released."""
     related: tuple[str, ...] = ()
-    """Others: proposals, partial fixes, the same code or message with another cause."""
+    """Proposals, partial fixes, the same code or message with another cause."""
 
     @property
     def links(self) -> tuple[str, ...]:
-        """All of them, reports first, each once."""
+        """All distinct addresses, reports first."""
         every = (*self.reports, *self.introduced_by, *self.fixed_by, *self.unreleased_fix, *self.related)
         return tuple(dict.fromkeys(every))
 
@@ -143,30 +143,30 @@ class Variant:
     """One way to run a repro."""
 
     name: str
-    outcome: Outcome
+    outcome: ExpectedOutcome
     about: str
-    """One line: what this variant does."""
+    """One line: the behaviour of this variant."""
     strategies: tuple[str, ...]
     devices: tuple[Device, ...]
     affected: tuple[AnyOf, ...]
-    """All must hold for the failure to be expected; empty: every release has it."""
+    """Conditions for the failure, all of which must hold; empty: every release is affected."""
     requires: tuple[Requirement, ...]
-    """All must hold for the variant to be run."""
+    """Requirements for running the variant."""
     signature: Signature
-    """What a failure of this repro looks like; for a variant that passes, what it must not show."""
+    """The failure of this repro; a variant that passes must not show it."""
     claim: str | None = None
-    """What a documented solution promises, for one that does not work."""
+    """The promise of a documented solution that does not work."""
     source: str | None = None
-    """Where the solution is documented."""
+    """The address that documents the solution."""
     finds: tuple[str, ...] = ()
-    """Names of the checks of `repros watch` that find what this variant does."""
+    """Checks of `repros watch` that report this variant."""
     contrast: bool = False
-    """Whether it passes because the failure does not show under its conditions, and not because it fixes anything."""
+    """Whether it passes because its conditions avoid the failure, not because of a fix."""
 
     @property
     def role(self) -> Role:
-        """What the variant shows to a reader."""
-        if self.outcome is Outcome.PASSES:
+        """The purpose of the variant."""
+        if self.outcome is ExpectedOutcome.PASSES:
             return Role.CONTRAST if self.contrast else Role.WORKS
         return Role.DOES_NOT_FIX if self.claim else Role.FAILS
 
@@ -178,43 +178,42 @@ class Repro:
     id: str
     """`RPR-0001`; never changes, never reused."""
     path: Path
-    """The script."""
     title: str
-    kind: Kind
+    kind: FailureKind
     documented: str | None
-    """The https:// address that documents the behaviour; for a bug, None."""
+    """The address that documents the behaviour; None for a bug."""
     upstream: Upstream
     packages: tuple[str, ...]
-    """The packages that the failure is in."""
+    """The packages that contain the failure."""
     dependencies: tuple[Requirement, ...]
     """PEP 723 dependencies: the packages that the script imports."""
     affected: tuple[AnyOf, ...]
     requires: tuple[Requirement, ...]
     home: str
-    """Name of the stack on which the documented failure is exact."""
+    """The reference stack, on which the documented signature is exact."""
     strategies: tuple[str, ...]
     cold: tuple[str, ...]
-    """Strategies whose launcher is part of the failure: launched cold unless the user asks for warm."""
+    """Strategies whose launcher is part of the failure: launched cold unless warm is requested."""
     devices: tuple[Device, ...]
     processes: int
-    """Ranks that the script runs as."""
+    """World size of the script."""
     minimum: int
-    """Fewest devices that show the failure."""
+    """Minimum number of devices that shows the failure."""
     deadline: float
-    """Seconds after which a cell counts as hung."""
+    """Timeout in seconds, after which a cell counts as hung."""
     silent: bool
     """Whether the failure is a wrong result without an error."""
     variants: tuple[Variant, ...]
     doc: str
     """The script's docstring: symptom, cause, fix."""
     finds: tuple[str, ...] = ()
-    """Names of the checks of `repros watch` that find the variants that fail, except those with their own."""
+    """Checks of `repros watch` that report the failing variants, unless a variant has its own."""
     exists: tuple[AnyOf, ...] = ()
-    """The releases that have what fails, as upstream documents it; all must hold. Empty: not documented."""
+    """Conditions for the existence of the failing feature, as upstream documents it; empty: not documented."""
     exists_source: str | None = None
-    """The https:// address that documents it."""
+    """The address that documents `exists`."""
     origin: Origin = OWN
-    """The catalogue that the script is of."""
+    """The catalogue of the script."""
 
     @property
     def slug(self) -> str:
@@ -223,17 +222,17 @@ class Repro:
 
     @property
     def family(self) -> str:
-        """The folder that the script lies in."""
+        """The name of the script's folder."""
         return self.path.parent.name
 
     @cached_property
     def failing(self) -> Variant:
-        """The variant `failing`, which every repro has."""
+        """The variant `failing`, which exists in every repro."""
         return next(variant for variant in self.variants if variant.name == "failing")
 
     @cached_property
     def named_packages(self) -> frozenset[str]:
-        """Canonical names of the packages that the failure is in, that its ranges name, or that its script imports."""
+        """Canonical names of the packages that contain the failure, that its ranges name or the script imports."""
         needed = (*self.dependencies, *self.requires, *(r for variant in self.variants for r in variant.requires))
         affected = packages_of(
             (*self.affected, *(condition for variant in self.variants for condition in variant.affected))
@@ -242,7 +241,7 @@ class Repro:
 
     @cached_property
     def measurable(self) -> tuple[str, ...]:
-        """The packages that the failure is in, each with the releases on which the script runs: `torch>=2.4`."""
+        """The packages that contain the failure, each with the releases that the script runs on: `torch>=2.4`."""
         return tuple(self._measurable(package) for package in self.packages)
 
     def _measurable(self, package: str) -> str:
@@ -251,11 +250,11 @@ class Repro:
         return format_requirement(Requirement(f"{package}{needed}"))
 
     def needs(self, variant: Variant) -> tuple[Requirement, ...]:
-        """Return what the script needs to run a variant; elsewhere nothing is known of the failure."""
+        """Return the requirements for running a variant; on other releases its behaviour is unknown."""
         return (*variant.requires, *self.requires, *self.dependencies)
 
     def own_requirements(self, variant: Variant) -> tuple[Requirement, ...]:
-        """Return the requirements of a variant that its repro does not have."""
+        """Return the requirements that a variant adds to those of the repro."""
         return tuple(needed for needed in variant.requires if needed not in self.requires)
 
     def variant(self, name: str) -> Variant | None:
@@ -264,6 +263,6 @@ class Repro:
 
     @cached_property
     def sections(self) -> dict[str, str]:
-        """The docstring's labelled paragraphs (`Symptom`, `Cause`, `Fix`), each unfolded to one line."""
-        found = re.findall(r"^(\w+):\s(.+?)(?=\n\s*\n|\n\w+:\s|\Z)", self.doc, re.MULTILINE | re.DOTALL)
-        return {label: " ".join(text.split()) for label, text in found}
+        """The labelled paragraphs of the docstring (`Symptom`, `Cause`, `Fix`), each joined to one line."""
+        sections = re.findall(r"^(\w+):\s(.+?)(?=\n\s*\n|\n\w+:\s|\Z)", self.doc, re.MULTILINE | re.DOTALL)
+        return {label: " ".join(text.split()) for label, text in sections}

@@ -1,14 +1,14 @@
-"""The catalogues in use: the package's own, and private ones with their evidence, stacks and golden logs beside them.
+"""Catalogue settings: the package's own catalogue, and private ones with their evidence, stacks and golden logs.
 
-A private catalogue is a folder of scripts. The folders `evidence`, `stacks` and `golden` in it hold what belongs to
-them, and nothing of it is ever written into the package. A project names its catalogues once, in `pyproject.toml`:
+A private catalogue is a folder of scripts with subfolders `evidence`, `stacks` and `golden`; its data is never written
+into the package. A project configures its catalogues in `pyproject.toml`:
 
     [tool.repros]
     prefix = "ACME"
     catalogue = ["failures"]
 
-The environment variable `REPROS_CATALOGUE` names them, too, and takes precedence. Both add to the package's own
-catalogue; the option `--catalogue` takes the place of all. A `pyproject.toml` of another user decides nothing.
+The environment variable `REPROS_CATALOGUE` takes precedence over `pyproject.toml`. Both add to the package's own
+catalogue; the option `--catalogue` replaces all of them. A `pyproject.toml` that another user owns is ignored.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ from repros.model.errors import ReprosError
 
 _DATA = Path(__file__).parents[1]
 CATALOGUE = _DATA / "catalogue"
-"""The catalogue that comes with the package."""
+"""The package's own catalogue."""
 EVIDENCE, STACKS = _DATA / "evidence", _DATA / "stacks"
 """The package's own measurements, and its stacks with their locks."""
 VARIABLE = "REPROS_CATALOGUE"
-"""Environment variable with the places of private catalogues, separated as in `PATH`."""
+"""Environment variable with the paths of private catalogues, separated as in `PATH`."""
 OWN_PREFIX, DEFAULT_PREFIX = "RPR", "LOCAL"
-"""Prefix of the package's ids, and that of a private catalogue whose project sets none."""
+"""Id prefix of the package, and the default prefix of private catalogues."""
 
 _PREFIX = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _LARGEST = 2**20
-"""Characters of a `pyproject.toml` that are read; a larger one is no project's, and a device has no end."""
+"""Maximum characters read of a `pyproject.toml`, since a device file has no end."""
 _KEYS = ("prefix", "catalogue", "audit", "check")
 _BESIDE = ("evidence", "stacks", "golden")
-"""Folders in a catalogue that hold no scripts."""
+"""Folders of a catalogue that hold its data."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a project sets for its private catalogues."""
+    """A project's settings for its private catalogues."""
 
     prefix: str = DEFAULT_PREFIX
-    """The start of new ids: `ACME` for `ACME-0001`."""
+    """Prefix of new ids: `ACME` for `ACME-0001`."""
     catalogue: tuple[Path, ...] = ()
     """Files and folders, absolute."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The catalogue that a script is of."""
+    """The catalogue of a script."""
 
     folder: Path | None = None
-    """The folder of the private catalogue, with its `evidence`, `stacks` and `golden`; None for the package's own."""
+    """Folder of the private catalogue; None for the package's own."""
     option: Path | None = None
-    """What `--catalogue` names, so that a command finds the script; None where that is needless."""
+    """The value of `--catalogue` with which a command finds the script; None if not needed."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words with which a printed command finds the script again: `--catalogue PATH`, or none."""
+        """Arguments for a printed command to find the script: `--catalogue PATH`, or none."""
         if self.option is None:
             return ()
         near = self.option.absolute().is_relative_to(Path.cwd())
@@ -71,93 +71,93 @@ class Origin:
 
 
 OWN = Origin()
-"""Of the package's own catalogue."""
+"""The package's own catalogue."""
 
 
 @dataclass(frozen=True)
-class Places:
-    """The catalogues in use; without any argument, the package's own alone."""
+class CatalogueLocations:
+    """The locations of the catalogues in use; by default only the package's own."""
 
-    given: tuple[Path, ...] = ()
-    """Files and folders of scripts from the option `--catalogue`, in the place of all others."""
-    named: tuple[Path, ...] = ()
-    """Files and folders that the project's settings add to the package's own catalogue."""
+    from_option: tuple[Path, ...] = ()
+    """Files and folders from the option `--catalogue`; they replace all others."""
+    from_settings: tuple[Path, ...] = ()
+    """Files and folders from the settings; they add to the package's own catalogue."""
 
     @property
     def scripts(self) -> tuple[Path, ...]:
-        """The files and folders whose scripts are in use."""
-        return self.given or (CATALOGUE, *self.named)
+        """Files and folders of the scripts in use."""
+        return self.from_option or (CATALOGUE, *self.from_settings)
 
     @property
     def private_folders(self) -> tuple[Path, ...]:
-        """The folders of the private catalogues, each with its `evidence`, `stacks` and `golden`."""
-        places = self.given or self.named
-        return tuple(dict.fromkeys(_folder(place) for place in places if not _is_own(place)))
+        """Folders of the private catalogues."""
+        locations = self.from_option or self.from_settings
+        return tuple(dict.fromkeys(_folder(location) for location in locations if not _is_own(location)))
 
     def origin_of(self, script: Path) -> Origin:
-        """Return the catalogue that a script is of."""
+        """Return the catalogue of a script."""
         if _is_own(script):
             return OWN
         resolved = script.resolve()
         holding = [folder for folder in self.private_folders if resolved.is_relative_to(folder.resolve())]
-        # Of nested folders the innermost; a script outside of all is its own folder's catalogue.
+        # The innermost of nested folders; a script outside all of them forms a catalogue with its folder.
         folder = max(holding, key=lambda folder: len(folder.parts)) if holding else _folder(script)
-        if any(resolved.is_relative_to(place.resolve()) for place in self.named):
+        if any(resolved.is_relative_to(location.resolve()) for location in self.from_settings):
             return Origin(folder)
-        given = [place for place in self.given if resolved.is_relative_to(place.resolve())]
-        return Origin(folder, given[0] if given else script)
+        matching = [location for location in self.from_option if resolved.is_relative_to(location.resolve())]
+        return Origin(folder, matching[0] if matching else script)
 
 
-PACKAGE = Places()
-"""The package's own catalogue alone."""
+PACKAGE = CatalogueLocations()
+"""Only the package's own catalogue."""
 
 
-def find_places(given: Iterable[Path] = (), folder: Path | None = None) -> Places:
-    """Return the catalogues in use.
+def find_catalogues(from_option: Iterable[Path] = (), folder: Path | None = None) -> CatalogueLocations:
+    """Return the locations of the catalogues in use.
 
     Args:
-        given: files and folders of scripts, from the option `--catalogue`.
-        folder: the folder whose project's settings count; the working directory by default.
+        from_option: files and folders from the option `--catalogue`.
+        folder: the folder whose project settings apply; by default the working directory.
 
     Raises:
-        ReprosError: a wrong value in `[tool.repros]`, or a place that does not exist.
+        ReprosError: a wrong value in `[tool.repros]`, or a path that does not exist.
     """
-    return Places(tuple(given), read_settings(folder).catalogue)
+    return CatalogueLocations(tuple(from_option), read_settings(folder).catalogue)
 
 
 def read_settings(folder: Path | None = None) -> Settings:
-    """Return the settings of the project around a folder, by default the working directory.
+    """Return the settings of the project that contains a folder, by default the working directory.
 
     Raises:
-        ReprosError: a wrong value in `[tool.repros]`, or a place that does not exist.
+        ReprosError: a wrong value in `[tool.repros]`, or a path that does not exist.
     """
     folder, variable = (folder or Path.cwd()).absolute(), os.environ.get(VARIABLE, "")
     file, table = find_table(folder)
-    found = _parse_settings(file, table) if file is not None and may_decide(file, folder) else Settings()
+    settings = _parse_settings(file, table) if file is not None and may_decide(file, folder) else Settings()
     if not variable:
-        return found
+        return settings
     names = [name for name in variable.split(os.pathsep) if name]
-    return Settings(found.prefix, _places(VARIABLE, Path.cwd(), names))
+    return Settings(settings.prefix, _locations(VARIABLE, Path.cwd(), names))
 
 
 def foreign_settings(folder: Path | None = None) -> Path | None:
-    """Return the file whose settings would count for a folder if it were not another user's; None if there is none."""
+    """Return the settings file that is ignored because another user owns it; None if there is none."""
     folder = (folder or Path.cwd()).absolute()
     file, _ = find_table(folder)
     return None if file is None or may_decide(file, folder) else file
 
 
-def may_decide(found: Path, folder: Path) -> bool:
-    """Return whether a file or folder that was found above a folder counts for the user who works there.
+def may_decide(path: Path, folder: Path) -> bool:
+    """Return whether a file or folder in a parent of `folder` is trusted.
 
-    It must be the user's, root's or of the owner of that folder, who could put it there as well. In `/tmp` and on a
-    shared disk anybody can put one above; git refuses a repository of another owner for the same reason.
+    Its owner must be the user, root, or the owner of `folder`. In `/tmp` and on a shared disk anybody can create a
+    file in a parent folder; git refuses a repository of another owner for the same reason.
     """
     trusted = {os.geteuid(), 0}
     with contextlib.suppress(OSError):
         trusted.add(folder.stat().st_uid)
-    # A link's owner chose what it leads to.
-    return {found.stat().st_uid, found.lstat().st_uid} <= trusted
+    # The owner of a symbolic link chooses its target.
+    return {path.stat().st_uid, path.lstat().st_uid} <= trusted
 
 
 def is_own_file(file: Path) -> bool:
@@ -187,11 +187,11 @@ def _is_own(path: Path) -> bool:
     return path.resolve().is_relative_to(CATALOGUE)
 
 
-def _folder(place: Path) -> Path:
-    """Return a place's folder; for a file the nearest one above it that has evidence, stacks or golden logs."""
-    if place.is_dir():
-        return place
-    own = place.absolute().parent
+def _folder(location: Path) -> Path:
+    """Return the catalogue folder of a location: for a file, the nearest parent that has data folders."""
+    if location.is_dir():
+        return location
+    own = location.absolute().parent
     for parent in (own, *own.parents):
         beside = [parent / name for name in _BESIDE if (parent / name).is_dir()]
         if any(may_decide(folder, own) for folder in beside):
@@ -200,13 +200,13 @@ def _folder(place: Path) -> Path:
 
 
 def _read_table(file: Path) -> dict[str, Any] | None:
-    """Return the table `[tool.repros]`; None if the file has none, or is not about this project and damaged."""
+    """Return the table `[tool.repros]`; None if the file has none or is not valid TOML."""
     try:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(_LARGEST)
         table = tomllib.loads(text).get("tool", {}).get("repros") if "repros" in text else None
     except (OSError, UnicodeDecodeError, AttributeError, RecursionError, tomllib.TOMLDecodeError):
-        # Whoever needs this file for itself reports it: `repros audit` does.
+        # Commands that read the file itself report the error, such as `repros audit`.
         return None
     return table if isinstance(table, dict) else None
 
@@ -220,12 +220,12 @@ def _parse_settings(file: Path, table: dict[str, Any]) -> Settings:
         raise ReprosError(f"{file}: prefix = {prefix!r} in [tool.repros]; {expected}.")
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise ReprosError(f"{file}: catalogue = {names!r} in [tool.repros]; expected a list of folders or scripts.")
-    return Settings(prefix, _places(f"{file}: catalogue in [tool.repros]", file.parent, names))
+    return Settings(prefix, _locations(f"{file}: catalogue in [tool.repros]", file.parent, names))
 
 
-def _places(source: str, base: Path, names: Sequence[str]) -> tuple[Path, ...]:
-    places = [base / Path(name).expanduser() for name in names]
-    for place in places:
-        if not place.exists():
-            raise ReprosError(f"{source} names {place}, which does not exist; make the folder, or correct the name.")
-    return tuple(places)
+def _locations(source: str, base: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    locations = [base / Path(name).expanduser() for name in names]
+    for location in locations:
+        if not location.exists():
+            raise ReprosError(f"{source} names {location}, which does not exist; make the folder, or correct the name.")
+    return tuple(locations)

@@ -1,8 +1,8 @@
-"""What is known of releases on which a script cannot run: nothing, unless upstream says that what fails is not there.
+"""Releases on which a script cannot run: their status is unknown, unless upstream documents that they lack the feature.
 
-What a script needs is not what its failure needs: a script may compute in float16 on the CPU, which torch 2.4 made
-possible, and show a failure of any torch. A release outside `requires` or the dependencies was not measured, so the
-header's ranges say nothing about it. Only `exists`, with upstream's address, says that it is not affected.
+The requirements of a script are not those of its failure: a script may compute in float16 on the CPU, which needs
+torch 2.4, and show a failure of any torch. A release outside `requires` or the dependencies was not measured, so the
+header's ranges do not cover it. Only `exists`, with its upstream source, shows that such a release is unaffected.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from repros.model.affected import AnyOf, Overlap, packages_of
+from repros.model.packages import format_requirement
 from repros.model.repro import Repro, Variant
-from repros.model.requirements import format_requirement
 
 Met = Callable[[Requirement], Overlap]
-"""Returns how many of a package's known releases meet a requirement; all if no release of it is known."""
+"""Returns how many of a package's known releases meet a requirement; `ALL` if no release is known."""
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A requirement of a script that releases which may be installed do not meet, so that they were not measured."""
+class UnmetRequirement:
+    """A requirement of a script that some installable releases do not meet; these were not measured."""
 
     requirement: Requirement
     overlap: Overlap
-    """How many of the releases meet it: none, or some."""
+    """How many releases meet it: `NONE` or `SOME`."""
     own: bool
-    """Whether it is about a package that the failure is in."""
+    """Whether it names a package that contains the failure."""
 
 
 def not_measured(needed: Requirement, overlap: Overlap, releases: str) -> str:
@@ -38,47 +38,50 @@ def not_measured(needed: Requirement, overlap: Overlap, releases: str) -> str:
     return f"the script needs {format_requirement(needed)}, so {some}{releases} was not measured"
 
 
-def find_gaps(repro: Repro, variant: Variant, met: Met) -> tuple[Gap, ...]:
-    """Return what the script needs for a variant and the releases do not meet: the widest gap of each package.
+def find_unmet(repro: Repro, variant: Variant, met: Met) -> tuple[UnmetRequirement, ...]:
+    """Return the unmet requirements of a variant: for each package the one that the fewest releases meet.
 
-    Those of the packages that the failure is in are first.
+    Packages that contain the failure come first.
     """
     own = own_packages(repro, variant)
-    found: dict[str, dict[Overlap, Gap]] = {}
+    by_package: dict[str, dict[Overlap, UnmetRequirement]] = {}
     for requirement in repro.needs(variant):
         name, overlap = canonicalize_name(requirement.name), met(requirement)
         if overlap in {Overlap.NONE, Overlap.SOME}:
-            found.setdefault(name, {}).setdefault(overlap, Gap(requirement, overlap, name in own))
-    widest = (by_overlap.get(Overlap.NONE) or by_overlap[Overlap.SOME] for by_overlap in found.values())
-    return tuple(sorted(widest, key=lambda gap: not gap.own))
+            by_package.setdefault(name, {}).setdefault(overlap, UnmetRequirement(requirement, overlap, name in own))
+    widest = (by_overlap.get(Overlap.NONE) or by_overlap[Overlap.SOME] for by_overlap in by_package.values())
+    return tuple(sorted(widest, key=lambda unmet: not unmet.own))
 
 
 def own_packages(repro: Repro, variant: Variant) -> frozenset[str]:
-    """Return the canonical names of the packages that a failure is in or that its ranges name."""
+    """Return the canonical names of the packages that contain a failure or that its ranges name."""
     return frozenset(map(canonicalize_name, (*repro.packages, *packages_of(variant.affected))))
 
 
 def existence(repro: Repro, variant: Variant) -> tuple[AnyOf, ...]:
-    """Return the conditions under which what fails exists; a variant with ranges of its own fails in another way."""
+    """Return the documented conditions for the existence of what fails.
+
+    A variant with ranges of its own fails in another way, so it has none.
+    """
     return repro.exists if variant.affected == repro.affected else ()
 
 
-def settle(found: Overlap, exists: Overlap, gaps: Sequence[Gap]) -> Overlap:
-    """Return how many of the releases that may be installed are affected, as far as this is known.
+def settle(affected: Overlap, exists: Overlap, unmet: Sequence[UnmetRequirement]) -> Overlap:
+    """Return how many of the installable releases are affected, as far as this is known.
 
-    Releases without what fails are free of it. Else one that was not measured is never free, and it is affected only if
-    the script cannot run because of a package that the failure is not in: that one does not decide.
+    Releases that lack the failing feature are unaffected. Any other unmeasured release is never called unaffected. It
+    is called affected only if the unmet requirement names a package that does not contain the failure.
 
     Args:
-        found: how many the header's ranges call affected.
-        exists: how many have what fails, as far as upstream documents it.
-        gaps: what was not measured.
+        affected: how many are in the header's ranges.
+        exists: how many have the failing feature, as far as upstream documents it.
+        unmet: the requirements that releases do not meet.
     """
     if exists is Overlap.NONE:
         return Overlap.NONE
-    if found is Overlap.NONE:
-        return Overlap.UNKNOWN if gaps else Overlap.NONE
-    own = {gap.overlap for gap in gaps if gap.own}
+    if affected is Overlap.NONE:
+        return Overlap.UNKNOWN if unmet else Overlap.NONE
+    own = {requirement.overlap for requirement in unmet if requirement.own}
     if Overlap.NONE in own:
         return Overlap.UNKNOWN
-    return Overlap.SOME if found is Overlap.ALL and own else found
+    return Overlap.SOME if affected is Overlap.ALL and own else affected

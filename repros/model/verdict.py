@@ -1,4 +1,4 @@
-"""Verdicts: what an observation means; and results: a cell with its verdict and evidence."""
+"""Verdicts, and results: a cell with its verdict and observation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from repros.model.observation import Observation
 
 
 class Category(StrEnum):
-    """What a verdict means for what is documented."""
+    """The relation of a verdict to the documentation of its repro."""
 
     AGREES = "agrees"
     NEWS = "news"
@@ -20,45 +20,45 @@ class Category(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What an observation means, compared with what the repro documents for that environment."""
+    """An observation compared with what the repro documents for that environment."""
 
     REPRODUCED = "reproduced"
-    """Expected to fail, and the documented signature was seen."""
+    """Expected to fail, and showed the documented signature."""
     CLEAN = "clean"
-    """Expected to pass, and it returned."""
+    """Expected to pass, and returned."""
     GONE = "gone"
-    """Expected to fail, but it returned: fixed upstream, or the range is stale."""
+    """Expected to fail, but returned: fixed upstream, or the range is stale."""
     REGRESSED = "regressed"
-    """Outside the affected range, but the documented signature was seen."""
+    """Outside the affected range, but showed the documented signature."""
     UNFIXED = "unfixed"
-    """A fix that shows the documented signature: it does not work."""
+    """A fix that shows the documented signature, so it does not work."""
     DIFFERENT = "different"
-    """Some other failure; never merged with `gone` or `reproduced`."""
+    """Another failure; never merged with `gone` or `reproduced`."""
     FLAKY = "flaky"
-    """Repeated runs did not all end the same way."""
+    """Repeated runs ended differently."""
     UNAVAILABLE = "unavailable"
-    """Not run, and the reason is known."""
+    """Not run, for a known reason."""
     INFRA = "infra"
-    """Could not be judged because of disk, port, memory or the engine itself; never changes evidence."""
+    """Not judged because of disk, port, memory or the engine itself; never changes evidence."""
 
     @property
     def category(self) -> Category:
-        """What it means for what is documented."""
+        """The relation to what is documented."""
         return _CATEGORIES[self]
 
     @property
     def shows_failure(self) -> bool:
-        """Whether the documented failure was seen, expected or not."""
+        """Whether the cell showed the documented failure, expected or not."""
         return self in {Verdict.REPRODUCED, Verdict.REGRESSED, Verdict.UNFIXED}
 
     @property
     def ran_clean(self) -> bool:
-        """Whether the cell ran to its end, expected or not."""
+        """Whether the cell ran to completion, expected or not."""
         return self in {Verdict.CLEAN, Verdict.GONE}
 
     @property
     def disagrees(self) -> bool:
-        """Whether the cell was run and its verdict does not agree with what is documented."""
+        """Whether the cell ran and its verdict does not agree with what is documented."""
         return self.category not in {Category.AGREES, Category.SKIPPED}
 
 
@@ -77,7 +77,7 @@ _CATEGORIES = {
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often a cell was run, and how often with the same outcome."""
+    """Number of runs of a cell, and of those with the same verdict and signature."""
 
     n: int
     agreeing: int
@@ -89,17 +89,17 @@ class Repeats:
 
 
 @dataclass(frozen=True)
-class Result:
-    """A cell, its verdict and the evidence."""
+class CellResult:
+    """A cell with its verdict, signature and observation."""
 
     cell: Cell
     verdict: Verdict
     reason: str
-    """One sentence: why this verdict."""
+    """The reason for the verdict, one sentence."""
     signature: str | None = None
     """The root cause as observed, normalised: `RuntimeError: ...`; None when nothing failed."""
     observation: Observation | None = None
-    """None for a cell that was not run. Of several runs: the first with the result's verdict and signature, or for a
-    flaky cell the first that differs from most."""
+    """None if not run. Of repeated runs, the first with this verdict and signature; for a flaky cell, the first that
+    differs from the majority."""
     repeats: Repeats | None = None
-    """None for a cell that was run once."""
+    """None for a single run."""

@@ -10,7 +10,7 @@ import pytest
 
 from repros.engine.header import HeaderError, read
 from repros.engine.plan import HOME, CellSpec, Selection, select, stack_names
-from repros.model import Category, Device, Result, Verdict
+from repros.model import Category, CellResult, Device, Verdict
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
 from repros.pytest_plugin.places import places_of
@@ -59,7 +59,7 @@ class Script(pytest.File):
 class DisagreementError(Exception):
     """A cell whose verdict does not agree with the documentation of its repro."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: CellResult) -> None:
         """Keep the result for the explanation."""
         super().__init__(f"{result.verdict}: {result.reason}")
         self.result = result

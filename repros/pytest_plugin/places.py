@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from repros.model.settings import Places, find_places
+from repros.model.settings import CatalogueLocations, find_catalogues
 
-_places = pytest.StashKey[Places]()
+_places = pytest.StashKey[CatalogueLocations]()
 
 
-def places_of(config: pytest.Config) -> Places:
+def places_of(config: pytest.Config) -> CatalogueLocations:
     """Return the catalogues in use, read once in a session.
 
     Raises:
         ReprosError: the project's settings are wrong.
     """
     if _places not in config.stash:
-        config.stash[_places] = find_places(folder=config.rootpath)
+        config.stash[_places] = find_catalogues(folder=config.rootpath)
     return config.stash[_places]

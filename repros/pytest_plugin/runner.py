@@ -9,16 +9,16 @@ import pytest
 
 from repros.engine import record
 from repros.engine.cells import is_warm
-from repros.engine.environment import Where, prepare
-from repros.engine.environments.bytecode import write_no_bytecode
+from repros.engine.environment import Targets, prepare
+from repros.engine.environments.use import write_no_bytecode
 from repros.engine.launch import Servers
 from repros.engine.own_folder import new_log_folder
 from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
 from repros.engine.port import run_cell_with_port
-from repros.engine.results_file import begin_results
+from repros.engine.record import begin_results
 from repros.engine.stacks import load_stacks
-from repros.model import Device, Environment, Launch, Result
+from repros.model import CellResult, Device, Environment, Launch
 from repros.pytest_plugin.places import places_of
 from repros.text.control import remove_controls
 
@@ -46,7 +46,7 @@ class Runner:
         self._stacks = load_stacks(places_of(config))
         self._count = 0
 
-    def run(self, spec: CellSpec, stack: str) -> Result:
+    def run(self, spec: CellSpec, stack: str) -> CellResult:
         """Run and judge a cell, and append its result to the results file."""
         environment = self._environment(spec, stack)
         planned = plan([spec], lambda _: [environment])[0]
@@ -71,7 +71,7 @@ class Runner:
             python = self._config.getoption("repro_python")
             if python is not None:
                 write_no_bytecode()
-            where = Where(stacks=(stack,), python=Path(python) if python else None, known=self._stacks)
+            where = Targets(stacks=(stack,), python=Path(python) if python else None, known=self._stacks)
             environments = self._held.enter_context(prepare([spec], where, self._show_progress))
             self._environments[key] = environments(spec.repro)[0]
         return self._environments[key]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from repros.engine.difference import difference
+from repros.engine.variant_diff import variant_diff
 from repros.model import Repro, Role, Variant
+from repros.model.packages import format_requirement
 from repros.model.ranges import affected_text
-from repros.model.requirements import format_requirement
 from repros.text.layout import entry, heading
 from repros.text.styled import Text
 from repros.text.threads import kind_text, thread_groups
@@ -27,7 +27,7 @@ def describe(repro: Repro, width: int) -> Text:
     parts += [Text(), Text("Upstream", "bold")]
     for label, links in thread_groups(repro.upstream):
         parts += [Text(f"  {label}"), *(Text(f"    {link}") for link in links)]
-    if diff := difference(repro.path):
+    if diff := variant_diff(repro.path):
         parts += [Text(), Text("From failing to fixed", "bold")]
         parts += [Text(f"  {line}", _DIFF.get(line[:1], "")) for line in diff]
     return Text("\n").join([*parts, Text(), *_command_lines(repro)])

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import assert_never
 
 from repros.engine.launch import logs
-from repros.model import Cell, Ending, Observation, Outcome, Process, Raised, Result, Role
+from repros.model import Cell, CellResult, Ending, ExpectedOutcome, Observation, Process, Raised, Role
 from repros.model.affected import packages_of
-from repros.model.paths import path_in_package
+from repros.model.observation import path_in_package
 from repros.model.ranges import affected_text
 from repros.text.layout import label_lines
 from repros.text.wording import count, relative_to_cwd
@@ -25,7 +25,7 @@ _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\S+) in (?P<name>.+)
 _VIA = {"cause": "caused by", "context": "while handling", "group": "one of"}
 
 
-def explain(result: Result) -> str:
+def explain(result: CellResult) -> str:
     """Return the explanation of a cell's verdict."""
     cell = result.cell
     lines = [f"{cell.label}: {result.verdict}", f"  {result.reason}", ""]
@@ -60,7 +60,7 @@ def _expected_lines(cell: Cell) -> list[str]:
     installed = cell.environment.versions
     names = dict.fromkeys(["torch", *packages_of(variant.affected), *cell.repro.packages])
     here = ", ".join(f"{name} {installed[name]}" for name in names if name in installed)
-    if expectation.outcome is Outcome.FAILS:
+    if expectation.outcome is ExpectedOutcome.FAILS:
         expected = [f"fails with {expectation.signature}", f"affected: {ranges}; here: {here}"]
     elif expectation.is_fix:
         is_contrast = variant.role is Role.CONTRAST

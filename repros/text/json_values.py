@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from repros.model import Repro, Variant
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 from repros.model.stack import Size, Stack
 
 

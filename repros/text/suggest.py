@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Sequence
 
 from repros.engine.signature import normalise
-from repros.model import Ending, Process, Result
+from repros.model import CellResult, Ending, Process
 
 _LONGEST = 160
 """Characters of a message that are suggested; a signature is a part of the message."""
 
 
-def suggest_signature(results: Sequence[Result]) -> Iterator[str]:
+def suggest_signature(results: Sequence[CellResult]) -> Iterator[str]:
     """Yield the header lines for what the results show, each different one once, with the cells that showed it."""
     cells: dict[tuple[str, ...], list[str]] = {}
     for result in results:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from repros.model import Kind, Repro, Upstream
+from repros.model import FailureKind, Repro, Upstream
 
 _LABELS = {
     "reports": "reported in",
@@ -26,11 +26,11 @@ def thread_groups(upstream: Upstream) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield label, links
 
 
-def kind_text(kind: Kind, documented: str | None) -> str:
+def kind_text(kind: FailureKind, documented: str | None) -> str:
     """Return what a maintainer would call a failure, with the address that documents it."""
     return kind.value if documented is None else f"{kind}, documented at {documented}"
 
 
 def kind_note(repro: Repro) -> str:
     """Return ` (by design)` for a failure that is no bug, and nothing for a bug."""
-    return "" if repro.kind is Kind.BUG else f" ({repro.kind})"
+    return "" if repro.kind is FailureKind.BUG else f" ({repro.kind})"

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from repros.model import Repro, Variant
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 
 
 def relative_to_cwd(path: Path) -> Path:

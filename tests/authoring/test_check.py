@@ -11,15 +11,15 @@ from repros.authoring.check import check as steps
 from repros.authoring.check.check import CheckObserver, ScriptCheck, StepResult, problems_of_runs
 from repros.authoring.check.project_steps import ProjectStep, Ran, When
 from repros.engine.stacks import stack
-from repros.model import Cell, Device, Result, Verdict
+from repros.model import Cell, CellResult, Device, Verdict
 from repros.model.catalogue import Catalogue
 from tests import factories
 
 
-def result(verdict: Verdict, reason: str = "") -> Result:
+def result(verdict: Verdict, reason: str = "") -> CellResult:
     repro = factories.repro(home="current", strategies=("ddp",))
     cell = Cell(repro, repro.failing, "ddp", Device.CPU, factories.environment("current", python=Path("python")), 1)
-    return Result(cell, verdict, reason)
+    return CellResult(cell, verdict, reason)
 
 
 def test_each_cell_that_does_not_agree_has_a_sentence() -> None:

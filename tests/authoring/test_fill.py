@@ -15,7 +15,7 @@ from repros.authoring.new.fill import fill_template
 from repros.authoring.new.form import parse_form
 from repros.authoring.new.template import write_script
 from repros.engine import header
-from repros.model import Device, End, Outcome, Repro, Signature
+from repros.model import Device, End, ExpectedOutcome, Repro, Signature
 from tests.authoring.test_form import ANSWERS, FIELDS, rendered
 
 
@@ -38,9 +38,9 @@ def test_the_whole_form(tmp_path: Path) -> None:
     assert (repro.devices, repro.processes, repro.minimum) == ((Device.CUDA, Device.SIM), 2, 1)
     assert (repro.deadline, repro.silent) == (90, True)
     assert [(v.name, v.outcome, v.claim, v.source) for v in repro.variants] == [
-        ("failing", Outcome.FAILS, None, None),
-        ("fixed", Outcome.PASSES, None, ANSWERS["Where the fix is documented"]),
-        ("claimed", Outcome.FAILS, "the tensor has to be moved", "https://example.org/claim"),
+        ("failing", ExpectedOutcome.FAILS, None, None),
+        ("fixed", ExpectedOutcome.PASSES, None, ANSWERS["Where the fix is documented"]),
+        ("claimed", ExpectedOutcome.FAILS, "the tensor has to be moved", "https://example.org/claim"),
     ]
     failing = repro.variants[0]
     assert failing.signature is not None

@@ -19,7 +19,7 @@ from repros.engine.catalogue import load
 from repros.engine.header.keys import REPRO
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
-from repros.model import Cell, Device, Environment, Outcome, Verdict
+from repros.model import Cell, Device, Environment, ExpectedOutcome, Verdict
 from repros.model.errors import ReprosError
 from tests.factories import VALID
 
@@ -31,8 +31,8 @@ def test_the_header_is_valid(tmp_path: Path) -> None:
     assert is_provisional(repro.id)
     assert repro.title == "Resume loses momentum"
     assert [(variant.name, variant.outcome) for variant in repro.variants] == [
-        ("failing", Outcome.FAILS),
-        ("fixed", Outcome.PASSES),
+        ("failing", ExpectedOutcome.FAILS),
+        ("fixed", ExpectedOutcome.PASSES),
     ]
     assert list(repro.sections) == ["Symptom", "Cause", "Fix"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from repros.engine import record
 from repros.engine.judge import judge
 from repros.engine.launch import environ, run
-from repros.model import Result, Verdict
+from repros.model import CellResult, Verdict
 from tests.chaos.fake_environment import cell
 from tests.chaos.leaks import Violation
 from tests.chaos.worker import DOCUMENTED, NotInjectedError, RunningCell, Trial, Worker, run_trial
@@ -156,7 +156,7 @@ def _stop_rank(running: RunningCell, rng: random.Random) -> None:
     os.kill(rng.choice(running.ranks), signal.SIGSTOP)
 
 
-def _record_until_full(results: Path, result: Result) -> None:
+def _record_until_full(results: Path, result: CellResult) -> None:
     """Record a result until the disk is full, and check that every complete line is read."""
     complete = []
     for _ in range(400):

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 from repros.engine import header, record
-from repros.model import Result, Verdict
+from repros.model import CellResult, Verdict
 from repros.model.errors import ReprosError
 from tests.chaos.cell_faults import kill
 from tests.chaos.fake_environment import TARGET, cell
@@ -84,8 +84,8 @@ def damage_a_header(worker: Worker, rng: random.Random) -> str:
     return "read"
 
 
-def _result(reason: str) -> Result:
-    return replace(Result(cell("plain", "failing", 1), Verdict.REPRODUCED, reason))
+def _result(reason: str) -> CellResult:
+    return replace(CellResult(cell("plain", "failing", 1), Verdict.REPRODUCED, reason))
 
 
 def _write(file: str, number: int, count: int) -> None:

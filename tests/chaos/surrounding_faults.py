@@ -15,7 +15,7 @@ from shutil import copytree
 import psutil
 
 from repros.engine import record
-from repros.engine.environments.integrity import find_damage
+from repros.engine.environments.store import find_damage
 from repros.model import Verdict
 from tests.chaos.cell_faults import kill
 from tests.chaos.fake_environment import ROOT, TARGET

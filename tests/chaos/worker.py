@@ -13,7 +13,7 @@ from pathlib import Path
 from repros.engine import record
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
-from repros.model import Result, Verdict
+from repros.model import CellResult, Verdict
 from tests.chaos.fake_environment import cell
 from tests.chaos.leaks import Violation, check_no_process_left, slowness, wait_for
 
@@ -43,7 +43,7 @@ class Worker:
         self.count += 1
         return self.folder / f"{self.count:04}"
 
-    def record(self, result: Result) -> None:
+    def record(self, result: CellResult) -> None:
         """Record a result and check that all earlier ones are still there."""
         results = self.folder / "results.jsonl"
         record.append(results, result)
@@ -148,7 +148,7 @@ def _check_next_cell(worker: Worker, rng: random.Random, *, warm: bool) -> None:
     worker.record(result)
 
 
-def _read_files(result: Result) -> str:
+def _read_files(result: CellResult) -> str:
     """Return what the cell's processes wrote."""
     assert result.observation is not None
     files = sorted(file for file in result.observation.folder.rglob("*") if file.is_file())

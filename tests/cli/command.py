@@ -53,7 +53,9 @@ Command = Callable[..., tuple[int, str, str]]
 """Runs a command; returns its exit code and its two outputs."""
 
 
-def fake_probe(python: Path, stack: str | None = None, *, sim: bool = True, say: object = None) -> Environment:
+def fake_probe(
+    python: Path, stack: str | None = None, *, sim: bool = True, report_progress: object = None
+) -> Environment:
     """Describe this interpreter as one with torch and without CUDA."""
     absent = {Device.CUDA: "torch 2.13.0 is a build without CUDA"}
     versions = {"torch": "2.13.0"}

@@ -21,7 +21,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
 
     monkeypatch.setattr(environment, "probe", fake_probe)
-    monkeypatch.setattr(environments, "ensure", lambda stack, say: say(f"making {stack.name}") or Path(sys.executable))
+    monkeypatch.setattr(
+        environments,
+        "ensure",
+        lambda stack, report_progress: report_progress(f"making {stack.name}") or Path(sys.executable),
+    )
     return tmp_path
 
 

@@ -90,7 +90,7 @@ def progress_on(stream: io.StringIO, folder: Path, *, quiet: bool = False) -> No
     with redirect_stdout(stream):
         page = console()
         with LiveReporter(page, folder / "results.jsonl", append=False, verbose=False, quiet=quiet) as reporter:
-            reporter.say("making the environment")
+            reporter.report_progress("making the environment")
 
 
 def test_a_run_on_a_terminal(terminal: Terminal, tmp_path: Path) -> None:

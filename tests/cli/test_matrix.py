@@ -113,7 +113,7 @@ def test_a_cell_is_measured_once(repros: Command, agreeing: str) -> None:
 def test_a_stack_that_cannot_be_made_is_reported_once_and_fails(
     repros: Command, agreeing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(stack: Stack, say: object) -> Path:
+    def refuse(stack: Stack, report_progress: object) -> Path:
         raise environments.EnvironmentFailedError(stack, "it needs 4.8 GB, and /cache has 0.1 GB free")
 
     monkeypatch.setattr(environments, "ensure", refuse)

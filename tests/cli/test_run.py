@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine import record
-from repros.engine.results_file import begin_results
+from repros.engine.record import begin_results
 from tests.cli.command import CLAIMED, RAISES, Command, read_verdicts
 
 

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from repros.cluster import open_cluster
 from repros.engine.catalogue import load
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.engine.pipeline import HERE, Engine, Observer, RunOptions, run_specs
 from repros.engine.plan import Selection, select
 from repros.engine.stacks import load_stacks
 from repros.model import Category
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from tests.cluster.kept import keep
 from tests.cluster.local import local_cluster, write_catalogue
 
@@ -33,10 +33,10 @@ CELLS = 40
 TOY = Path(__file__).with_name("toys") / "ends_at_once.py"
 
 
-def seconds_per_cell(engine: Engine, jobs: int, places: Places, out: Path) -> float:
+def seconds_per_cell(engine: Engine, jobs: int, places: CatalogueLocations, out: Path) -> float:
     """Run the toy's cells; return the seconds between two results."""
     specs = select(load(places.scripts, places), Selection())
-    where = Where(("tiny",), known=load_stacks(places))
+    where = Targets(("tiny",), known=load_stacks(places))
     times = []
     for result in run_specs(specs, where, out, Observer(), RunOptions(jobs=jobs, engine=engine)):
         assert result.verdict.category is Category.AGREES, result
@@ -62,7 +62,7 @@ def main() -> int:
 def measure(rounds: int) -> dict[str, dict[str, float]]:
     """Return the milliseconds of a cell here and on the cluster, by how many run at a time."""
     folder = Path(tempfile.mkdtemp(prefix="cost-"))
-    places = Places(given=(write_catalogue(folder, TOY),))
+    places = CatalogueLocations(from_option=(write_catalogue(folder, TOY),))
     measured: dict[str, dict[str, float]] = {}
     try:
         with local_cluster(workers=2, cores=1) as cluster:

@@ -94,21 +94,21 @@ class Storm:
         self._folder = folder
         self._catalogue = write_catalogue(folder, TOY)
 
-    def rage(self, cluster: LocalCluster, until: float, say: Callable[[str], None]) -> None:
+    def rage(self, cluster: LocalCluster, until: float, report_progress: Callable[[str], None]) -> None:
         """Run drivers until all faults are injected, or time is up."""
         while self.faults and time.monotonic() < until:
             self.runs += 1
             driver = Driver(self._folder / f"run-{self.runs}", cluster.address, self._catalogue)
             try:
-                self._drive(cluster, driver, say)
+                self._drive(cluster, driver, report_progress)
                 self._check(driver)
             except Violation as violation:
                 self.violations.append(f"run {self.runs}: {violation}")
-                say(f"VIOLATION: {violation}")
+                report_progress(f"VIOLATION: {violation}")
             finally:
                 driver.ensure_ended()
 
-    def _drive(self, cluster: LocalCluster, driver: Driver, say: Callable[[str], None]) -> None:
+    def _drive(self, cluster: LocalCluster, driver: Driver, report_progress: Callable[[str], None]) -> None:
         """Inject faults into one run until it has ended."""
         driver.wait_for_cells()
         while driver.runs:
@@ -120,7 +120,9 @@ class Storm:
                     continue
                 self.faults.pop()
                 self.injected[fault.__name__] += 1
-                say(f"{self.injected.total()}: {fault.__name__} at {len(driver.lines())} results of run {self.runs}")
+                report_progress(
+                    f"{self.injected.total()}: {fault.__name__} at {len(driver.lines())} results of run {self.runs}"
+                )
         driver.check_end()
 
     def _wait(self, driver: Driver) -> bool:

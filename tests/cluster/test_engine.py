@@ -15,7 +15,7 @@ import pytest
 from repros.engine import record
 from repros.engine.environments import drop
 from repros.engine.stacks import stack
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from tests.chaos.leaks import slowness
 from tests.cluster.compare import facts
 from tests.cluster.driver import DOCUMENTED, ROOT, Driver
@@ -96,7 +96,7 @@ def test_real_cells_give_what_they_give_on_one_machine(
 def test_the_matrix_keeps_the_same_evidence_and_drops_what_it_made(cluster: LocalCluster, catalogue: Path) -> None:
     folder = catalogue.parent
     words = ["matrix", "RPR-9002", *SELECTION, "--results", "matrix.jsonl"]
-    drop(stack("tiny", Places(given=(catalogue,))))  # a run has made it, and keeps it for good
+    drop(stack("tiny", CatalogueLocations(from_option=(catalogue,))))  # a run has made it, and keeps it for good
     here = repros(folder, None, *words, "--evidence", "here")
     there = repros(folder, cluster.address, *words, "--evidence", "there", "--on", "ray")
     assert (here.returncode, there.returncode, there.stderr) == (0, 0, ""), (here, there)

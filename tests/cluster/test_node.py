@@ -22,7 +22,7 @@ from repros.cluster.parcel import Parcel
 from repros.engine import environments
 from repros.engine.stacks import load_stacks
 from repros.model import Device, Verdict
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from tests.chaos.leaks import processes_with, slowness
 from tests.cluster.driver import ROOT
 from tests.cluster.local import TOY, write_catalogue
@@ -36,7 +36,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     catalogue = write_catalogue(tmp_path)
-    stack = load_stacks(Places(given=(catalogue,)))["tiny"]
+    stack = load_stacks(CatalogueLocations(from_option=(catalogue,)))["tiny"]
     return Site("tiny", stack, Parcel.pack(stack.lock))
 
 

@@ -56,10 +56,12 @@ def cluster(question: Question) -> Iterator[LocalCluster]:
         yield running
 
 
-def bisect_there(cluster: LocalCluster, question: Question, folder: Path, say: Callable[[str], None]) -> Bisection:
+def bisect_there(
+    cluster: LocalCluster, question: Question, folder: Path, report_progress: Callable[[str], None]
+) -> Bisection:
     os.environ["RAY_ADDRESS"] = cluster.address
     with open_releases("ray") as open_pool:
-        return run_bisection(question, folder, say, every=True, open_pool=open_pool)
+        return run_bisection(question, folder, report_progress, every=True, open_pool=open_pool)
 
 
 def left() -> list[str]:

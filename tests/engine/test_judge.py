@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from repros.engine.judge import judge
-from repros.model import Cell, End, Ending, Outcome, Process, ProcessRole, Signature, Verdict
+from repros.model import Cell, End, Ending, ExpectedOutcome, Process, ProcessRole, Signature, Verdict
 from tests.factories import cell, conditions, observation, process, raised, variant
 
-FAILS = cell(Outcome.FAILS)
-FIX = cell(Outcome.PASSES)
+FAILS = cell(ExpectedOutcome.FAILS)
+FIX = cell(ExpectedOutcome.PASSES)
 OUTSIDE = cell(variant=variant(affected=conditions("torch<2")))
 
 RETURNED = process(0)

@@ -9,11 +9,22 @@ from hypothesis import strategies as st
 
 from repros.engine.judge import judge
 from repros.engine.signature import matches
-from repros.model import Category, Cell, End, Ending, Observation, Outcome, Process, ProcessRole, Signature, Verdict
+from repros.model import (
+    Category,
+    Cell,
+    End,
+    Ending,
+    ExpectedOutcome,
+    Observation,
+    Process,
+    ProcessRole,
+    Signature,
+    Verdict,
+)
 from tests.factories import cell, conditions, observation, raised, variant
 
-FAILS = cell(Outcome.FAILS)
-FIX = cell(Outcome.PASSES)
+FAILS = cell(ExpectedOutcome.FAILS)
+FIX = cell(ExpectedOutcome.PASSES)
 OUTSIDE = cell(variant=variant(affected=conditions("torch<2")))
 
 
@@ -79,7 +90,7 @@ def test_a_verdict_implies_its_evidence(wanted: Cell, processes: tuple[Process, 
     if result.verdict.ran_clean:
         assert not failed
     if result.verdict.category is Category.AGREES:
-        assert (result.verdict is Verdict.REPRODUCED) == (wanted.expectation.outcome is Outcome.FAILS)
+        assert (result.verdict is Verdict.REPRODUCED) == (wanted.expectation.outcome is ExpectedOutcome.FAILS)
     assert result.verdict not in {Verdict.UNAVAILABLE, Verdict.FLAKY}
     assert result.reason
     assert result == judge(wanted, seen)

@@ -15,7 +15,7 @@ import pytest
 from repros.engine import cells, local
 from repros.engine.inventory import take_inventory
 from repros.engine.schedule import Timing
-from repros.model import Cell, Device, End, Ending, Launch, Observation, Result, Signature, Unavailable, Verdict
+from repros.model import Cell, CellResult, Device, End, Ending, Launch, Observation, Signature, Unavailable, Verdict
 from tests.factories import cell, environment, observation, process, variant
 
 
@@ -60,7 +60,7 @@ def test_results_that_are_complete_at_an_interrupt_are_not_lost(
         both.wait()
         return observation(process(0), process(1), folder=folder)
 
-    def interrupted(futures: list[Future[Result]]) -> Iterator[Future[Result]]:
+    def interrupted(futures: list[Future[CellResult]]) -> Iterator[Future[CellResult]]:
         wait(futures, 30)
         yield futures[0]
         raise KeyboardInterrupt

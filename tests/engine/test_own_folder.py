@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.own_folder import LOG_FOLDERS, make_folder, new_log_folder
-from repros.engine.results_file import begin_results
+from repros.engine.record import begin_results
 
 
 def test_logs_of_the_latest_runs_are_kept(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from repros.engine import environment as engine_environment
 from repros.engine import environments, record
 from repros.engine.catalogue import load
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.engine.pipeline import Observer, RunOptions, run_selection
 from repros.engine.plan import Selection
 from repros.engine.probe import ProbeError
@@ -30,7 +30,7 @@ class RecordingObserver(Observer):
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         self.calls.append(line)
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
@@ -53,12 +53,16 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Let every stack be this interpreter; return the names of the probed environments, and whether with `sim`."""
     probed: list[tuple[str, bool]] = []
 
-    def probe(python: Path, name: str | None = None, *, sim: bool = True, say: object = None) -> Environment:
+    def probe(
+        python: Path, name: str | None = None, *, sim: bool = True, report_progress: object = None
+    ) -> Environment:
         probed.append((name or str(python), sim))
         return environment(name or str(python), python=Path(sys.executable))
 
     monkeypatch.setattr(
-        environments, "ensure", lambda wanted, say: say(f"making {wanted.name}") or Path(sys.executable)
+        environments,
+        "ensure",
+        lambda wanted, report_progress: report_progress(f"making {wanted.name}") or Path(sys.executable),
     )
     monkeypatch.setattr(engine_environment, "probe", probe)
     return probed
@@ -71,7 +75,9 @@ def test_a_selection_is_run_judged_and_recorded(
     catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
 ) -> None:
     out, observer = tmp_path / "results.jsonl", RecordingObserver()
-    results = list(run_selection(catalogue, SOME, Where(stacks=("home", "current")), out, observer, RunOptions(jobs=1)))
+    results = list(
+        run_selection(catalogue, SOME, Targets(stacks=("home", "current")), out, observer, RunOptions(jobs=1))
+    )
     assert [result.verdict for result in results] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.GONE]
     assert [line["verdict"] for line in record.read(out)] == ["reproduced", "clean", "gone"]
     assert observer.calls == ["making current", "3 planned", "failing started", "fixed started", "gone started"]
@@ -91,7 +97,7 @@ def test_each_result_is_recorded_before_it_is_yielded(
 ) -> None:
     out = tmp_path / "results.jsonl"
     for count, _ in enumerate(
-        run_selection(catalogue, SOME, Where(stacks=("home",)), out, Observer(), RunOptions(jobs=1)), 1
+        run_selection(catalogue, SOME, Targets(stacks=("home",)), out, Observer(), RunOptions(jobs=1)), 1
     ):
         assert len(list(record.read(out))) == count
     assert count == 3
@@ -100,7 +106,7 @@ def test_each_result_is_recorded_before_it_is_yielded(
 def test_the_users_own_interpreter_is_probed_and_used(
     catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path
 ) -> None:
-    where = Where(python=Path(sys.executable))
+    where = Targets(python=Path(sys.executable))
     results = list(
         run_selection(
             catalogue, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Observer(), RunOptions(jobs=1)
@@ -115,19 +121,19 @@ def test_a_required_device_is_looked_for_even_if_no_cell_needs_it(
 ) -> None:
     options = RunOptions(require=(Device.CPU, Device.SIM))
     with contextlib.suppress(ReprosError):
-        list(run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", Observer(), options))
+        list(run_selection(catalogue, SOME, Targets(stacks=("home",)), tmp_path / "r.jsonl", Observer(), options))
     assert here == [("current", True)]
 
 
 def test_a_stack_that_cannot_be_made_is_a_result(
     catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ensure(wanted: object, say: object) -> Path:
+    def ensure(wanted: object, report_progress: object) -> Path:
         raise environments.EnvironmentFailedError(stack("current"), "no network")
 
     monkeypatch.setattr(environments, "ensure", ensure)
     (result,) = run_selection(
-        catalogue, Selection(variants=("fixed",)), Where(stacks=("home",)), tmp_path / "r.jsonl", Observer()
+        catalogue, Selection(variants=("fixed",)), Targets(stacks=("home",)), tmp_path / "r.jsonl", Observer()
     )
     assert (result.verdict, result.observation) == (Verdict.UNAVAILABLE, None)
     assert result.reason == "the environment of stack current could not be made: no network"
@@ -138,14 +144,14 @@ def test_a_stack_that_cannot_be_made_is_a_result(
 @pytest.mark.parametrize(
     ("selection", "where", "error"),
     [
-        (Selection(repros=("RPR-0001",)), Where(stacks=("home",)), UnknownNameError),
-        (SOME, Where(stacks=("curent",)), UnknownNameError),
-        (SOME, Where(python=Path("/nowhere/python")), ProbeError),
-        (Selection(devices=(Device.CUDA,)), Where(stacks=("home",)), ReprosError),
+        (Selection(repros=("RPR-0001",)), Targets(stacks=("home",)), UnknownNameError),
+        (SOME, Targets(stacks=("curent",)), UnknownNameError),
+        (SOME, Targets(python=Path("/nowhere/python")), ProbeError),
+        (Selection(devices=(Device.CUDA,)), Targets(stacks=("home",)), ReprosError),
     ],
 )
 def test_errors_that_the_user_can_correct_come_before_the_first_cell(
-    catalogue: Catalogue, tmp_path: Path, selection: Selection, where: Where, error: type[Exception]
+    catalogue: Catalogue, tmp_path: Path, selection: Selection, where: Targets, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         list(run_selection(catalogue, selection, where, tmp_path / "r.jsonl", Observer()))
@@ -161,7 +167,7 @@ def test_a_full_disk_does_not_end_the_run(
     monkeypatch.setattr(record, "_append_line", full)
     observer = RecordingObserver()
     results = list(
-        run_selection(catalogue, SOME, Where(stacks=("home",)), tmp_path / "r.jsonl", observer, RunOptions(jobs=1))
+        run_selection(catalogue, SOME, Targets(stacks=("home",)), tmp_path / "r.jsonl", observer, RunOptions(jobs=1))
     )
     assert len(results) == 3
     unrecorded = [line for line in observer.calls if "unrecorded" in line]
@@ -173,7 +179,7 @@ def test_a_full_disk_does_not_end_the_run(
 
 def test_repeats_give_one_result(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
-    selection, where = Selection(variants=("failing",)), Where(stacks=("home",))
+    selection, where = Selection(variants=("failing",)), Targets(stacks=("home",))
     (result,) = run_selection(catalogue, selection, where, out, Observer(), RunOptions(repeat=3))
     assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 3))
     (line,) = record.read(out)

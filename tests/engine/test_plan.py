@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, plan, select, stack_names
-from repros.model import Cell, Device, Environment, Outcome, Repro, Unavailable, Variant
+from repros.model import Cell, Device, Environment, ExpectedOutcome, Repro, Unavailable, Variant
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError, UnknownNameError
 from tests.factories import environment, repro, requirements, variant
@@ -19,7 +19,7 @@ ONE = repro(
     home="2023-12",
     variants=(
         variant(strategies=("ddp", "ddp_spawn"), devices=(Device.CUDA, Device.SIM)),
-        variant("fixed", Outcome.PASSES, strategies=("ddp",), devices=(Device.SIM,)),
+        variant("fixed", ExpectedOutcome.PASSES, strategies=("ddp",), devices=(Device.SIM,)),
     ),
 )
 TWO = repro("RPR-0002", strategies=("fused_adamw",), variants=(variant(strategies=("fused_adamw",)),))

@@ -50,8 +50,8 @@ def test_a_stopped_probe_is_not_waited_for(environment: Make, monkeypatch: pytes
 def test_nothing_is_announced_of_an_interpreter_that_is_not_there(environment: Make) -> None:
     said: list[str] = []
     with pytest.raises(ProbeError, match="No such file or directory"):
-        probe(Path("/nowhere/bin/python"), sim=True, say=said.append)
+        probe(Path("/nowhere/bin/python"), sim=True, report_progress=said.append)
     assert said == []
     python = environment("pass")
-    probe(python, sim=True, needs_torch=False, say=said.append)
+    probe(python, sim=True, needs_torch=False, report_progress=said.append)
     assert said == [f"looking at {python} (the first time, its simulated accelerator is compiled: a minute or so)"]

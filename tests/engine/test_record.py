@@ -20,13 +20,13 @@ from repros.engine import cells, record
 from repros.engine.digest.inputs import PACKAGE
 from repros.engine.header import keys
 from repros.engine.judge import combine, judge
-from repros.model import Cell, Device, Ending, Launch, Outcome, Repeats, Result, Unavailable, Verdict
+from repros.model import Cell, CellResult, Device, Ending, ExpectedOutcome, Launch, Repeats, Unavailable, Verdict
 from tests.factories import cell, conditions, environment, observation, process, raised, variant
 
 
-def result(reason: str = "rank 1 showed the documented signature") -> Result:
+def result(reason: str = "rank 1 showed the documented signature") -> CellResult:
     seen = observation(process(0, processor=2.0), process(1, Ending.RAISED, processor=0.5), seconds=12.3456)
-    return Result(cell(), Verdict.REPRODUCED, reason, "RuntimeError: the documented failure", seen)
+    return CellResult(cell(), Verdict.REPRODUCED, reason, "RuntimeError: the documented failure", seen)
 
 
 def test_a_complete_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_a_complete_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_line_of_a_cell_that_was_not_run() -> None:
-    skipped = Result(cell(environment=environment(broken="no")), Verdict.UNAVAILABLE, "needs g++")
+    skipped = CellResult(cell(environment=environment(broken="no")), Verdict.UNAVAILABLE, "needs g++")
     found = record.line(skipped)
     assert (found["verdict"], found["reason"], found["observed"]) == ("unavailable", "needs g++", [])
     assert (found["seconds"], found["processor"], found["logs"]) == (None, None, None)
@@ -72,7 +72,7 @@ def test_the_line_of_a_cell_that_was_not_run() -> None:
 JSON_SCHEMA: dict[str, Any] = json.loads(record.JSON_SCHEMA.read_text(encoding="utf-8"))
 
 
-def judge_runs(wanted: Cell, *endings: Ending, **given: Any) -> Result:
+def judge_runs(wanted: Cell, *endings: Ending, **given: Any) -> CellResult:
     """Return the result of a run whose rank 1 ends like this; of repeats, if several endings are given."""
     details: dict[Ending, dict[str, Any]] = {Ending.EXITED: {"code": 3}, Ending.SIGNALLED: {"signal": "SIGSEGV"}}
     runs = [
@@ -83,7 +83,7 @@ def judge_runs(wanted: Cell, *endings: Ending, **given: Any) -> Result:
     return results[0] if len(results) == 1 else combine(results)
 
 
-FAILS, FIX = cell(Outcome.FAILS), cell(Outcome.PASSES, device=Device.SIM)
+FAILS, FIX = cell(ExpectedOutcome.FAILS), cell(ExpectedOutcome.PASSES, device=Device.SIM)
 OUTSIDE = cell(variant=variant(affected=conditions("torch<2"), claim="a promise"), device=Device.CUDA)
 OTHER = process(1, Ending.RAISED, chain=(raised("quite another failure"),))
 RESULTS = {
@@ -131,7 +131,7 @@ def test_a_line_of_a_private_catalogue_fits_the_schema_and_is_read(tmp_path: Pat
     assert [*record.read(tmp_path / "results.jsonl")] == [line]
 
 
-@pytest.mark.parametrize("schema", ["engine/record", "watch/finding"])
+@pytest.mark.parametrize("schema", ["engine/record", "diagnose/watch/finding"])
 def test_a_schema_takes_the_ids_that_a_header_may_have(schema: str) -> None:
     text = (PACKAGE / f"{schema}.schema.json").read_text(encoding="utf-8")
     assert re.findall(r'"pattern": "(.*)"', text) == [f"^{keys._ID.pattern}$"]
@@ -186,7 +186,7 @@ def test_the_schema_has_the_values_of_the_enums() -> None:
     assert keys["verdict"]["enum"] == list(Verdict)
     assert keys["device"]["enum"] == list(Device)
     assert keys["launch"]["enum"] == [*Launch, None]
-    assert keys["expected"]["properties"]["outcome"]["enum"] == list(Outcome)
+    assert keys["expected"]["properties"]["outcome"]["enum"] == list(ExpectedOutcome)
     assert keys["observed"]["items"]["properties"]["ending"]["enum"] == list(Ending)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from repros.engine.judge import combine, judge
-from repros.model import Ending, Outcome, Repeats, Verdict
+from repros.model import Ending, ExpectedOutcome, Repeats, Verdict
 from tests.factories import cell, observation, process, raised
 
-FAILS = cell(Outcome.FAILS)
+FAILS = cell(ExpectedOutcome.FAILS)
 OTHER = process(1, Ending.RAISED, chain=(raised("quite another failure"),))
 ALWAYS = judge(FAILS, observation(process(0), process(1, Ending.RAISED)))
 OTHERWISE = judge(FAILS, observation(process(0), OTHER))

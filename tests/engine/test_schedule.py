@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from repros.engine.inventory import Inventory
 from repros.engine.schedule import Needs, Schedule, Timing, needs, simulate
-from repros.model import Device, End, Ending, Outcome, Signature
+from repros.model import Device, End, Ending, ExpectedOutcome, Signature
 from tests import factories as make
 
 GB = 2**30
@@ -198,6 +198,6 @@ def test_needs_follow_from_the_cell_and_its_timing() -> None:
 
 def test_only_a_cell_that_is_expected_to_hang_waits() -> None:
     assert needs(make.cell(variant=HANGS)).waits
-    assert not needs(make.cell(variant=replace(HANGS, outcome=Outcome.PASSES))).waits
+    assert not needs(make.cell(variant=replace(HANGS, outcome=ExpectedOutcome.PASSES))).waits
     unaffected = replace(HANGS, affected=make.conditions("torch<2"))
     assert not needs(make.cell(variant=unaffected)).waits

@@ -16,7 +16,7 @@ from repros.engine import record
 from repros.engine.catalogue import load
 from repros.engine.header import read
 from repros.engine.judge import judge
-from repros.engine.results_file import read_results
+from repros.engine.record import read_results
 from repros.model.errors import ReprosError
 from repros.text.control import remove_controls
 from tests import factories

@@ -24,7 +24,7 @@ CONTRACTS = {
     "simulated_gpus/variables.py": variables,
 }
 OWN = {
-    "settings.py": "REPROS_CATALOGUE",
+    "model/settings.py": "REPROS_CATALOGUE",
     "cli/run.py": "REPROS_JOBS",
     "cli/main.py": "REPROS_COMPLETE",
     "engine/launch/reaper.py": "REPROS_RUNNER",
@@ -102,5 +102,5 @@ def test_options_arrive_as_they_were_given() -> None:
     chosen = Options("/events", 7, frozenset({"eval_mode", "state"}), frozenset({"crash"}))
     for options in (Options("/events"), chosen, chosen._replace(also=frozenset({"nan"}))):
         environ = options.to_environ()
-        assert {*environ} == {*contract.OF_THE_WATCH}
+        assert {*environ} == {*contract.WATCH_VARIABLES}
         assert Options.from_environ(environ) == options

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from repros.engine.stacks import load_stacks
-from repros.model.lock import Pin, read_lock
+from repros.model.stack import Pin, read_lock
 
 LOCK = """\
 # Every version of a stack.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from repros.model import Outcome, Role, Variant
+from repros.model import ExpectedOutcome, Role, Variant
 from tests.factories import conditions, repro, requirements, variant
 
 
@@ -12,10 +12,10 @@ from tests.factories import conditions, repro, requirements, variant
     ("made", "role"),
     [
         (variant(), Role.FAILS),
-        (variant("fixed", Outcome.PASSES), Role.WORKS),
-        (variant("fixed", Outcome.PASSES, claim="it works"), Role.WORKS),
+        (variant("fixed", ExpectedOutcome.PASSES), Role.WORKS),
+        (variant("fixed", ExpectedOutcome.PASSES, claim="it works"), Role.WORKS),
         (variant("checked", claim="a check is enough"), Role.DOES_NOT_FIX),
-        (replace(variant("alone", Outcome.PASSES), contrast=True), Role.CONTRAST),
+        (replace(variant("alone", ExpectedOutcome.PASSES), contrast=True), Role.CONTRAST),
     ],
 )
 def test_the_role_of_a_variant_follows_from_outcome_and_claim(made: Variant, role: Role) -> None:
@@ -30,7 +30,7 @@ def test_the_named_packages_are_those_of_every_key_under_canonical_names() -> No
         requires=requirements("accelerate>=1"),
         variants=(
             variant(affected=conditions("Bits.And_Bytes>=0.40")),
-            variant("fixed", Outcome.PASSES, requires=requirements("transformers>=4")),
+            variant("fixed", ExpectedOutcome.PASSES, requires=requirements("transformers>=4")),
         ),
     )
     assert made.named_packages == {

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 
 VERSIONS = st.from_regex(r"[1-9]\.[0-9]{1,2}(\.[0-9])?", fullmatch=True)
 BOUNDS = st.builds(str.__add__, st.sampled_from([">=", ">", "~=", "==", "===", "!=", "<=", "<"]), VERSIONS)

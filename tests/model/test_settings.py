@@ -20,9 +20,9 @@ from repros.model.settings import (
     EVIDENCE,
     OWN,
     PACKAGE,
+    CatalogueLocations,
     Origin,
-    Places,
-    find_places,
+    find_catalogues,
     foreign_settings,
     may_decide,
 )
@@ -45,7 +45,7 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "failures"
 
 
-def only(catalogue: Places) -> Repro:
+def only(catalogue: CatalogueLocations) -> Repro:
     (repro,) = load(catalogue.scripts, catalogue)
     return repro
 
@@ -71,17 +71,20 @@ def test_a_folder_of_the_same_name_elsewhere_is_another_catalogue(
 
 
 def test_stacks_and_evidence_come_from_the_places_that_are_handed_on(private: Path) -> None:
-    places = Places(given=(private,))
+    places = CatalogueLocations(from_option=(private,))
     assert load_stacks(places).keys() - load_stacks().keys() == {"ours"}
     own = replace(MEASUREMENT, unit=replace(MEASUREMENT.unit, stack="ours"))
     evidence.write([own], private / "evidence")
-    assert evidence.read(places=places)[own.unit] == own
+    assert evidence.read(locations=places)[own.unit] == own
     assert own.unit not in evidence.read()
-    assert load(places.scripts, places).places == places
+    assert load(places.scripts, places).locations == places
 
 
 def test_evidence_belongs_beside_the_script_or_beside_the_private_stack(private: Path) -> None:
-    repro, ours = only(Places(given=(private,))), load_stacks(Places(given=(private,)))["ours"]
+    repro, ours = (
+        only(CatalogueLocations(from_option=(private,))),
+        load_stacks(CatalogueLocations(from_option=(private,)))["ours"],
+    )
     current: Stack = load_stacks()["current"]
     assert evidence.folder_for(repro, current) == private / "evidence"
     own = load().find("RPR-0001")
@@ -91,19 +94,22 @@ def test_evidence_belongs_beside_the_script_or_beside_the_private_stack(private:
 
 def test_a_printed_command_finds_the_script_again(private: Path) -> None:
     script = private / "family/own.py"
-    assert only(Places(given=(Path("failures"),))).origin.words == ("--catalogue", "failures")
-    assert only(Places(given=(script,))).origin.words == ("--catalogue", "failures/family/own.py")
+    assert only(CatalogueLocations(from_option=(Path("failures"),))).origin.words == ("--catalogue", "failures")
+    assert only(CatalogueLocations(from_option=(script,))).origin.words == ("--catalogue", "failures/family/own.py")
     assert PACKAGE.origin_of(script).words == ("--catalogue", "failures/family/own.py")
     # A project's settings name it, so that no option is needed, even where one was given.
-    assert Places(named=(private,)).origin_of(script) == Origin(private)
-    assert Places(given=(private,), named=(private,)).origin_of(script) == Origin(private)
+    assert CatalogueLocations(from_settings=(private,)).origin_of(script) == Origin(private)
+    assert CatalogueLocations(from_option=(private,), from_settings=(private,)).origin_of(script) == Origin(private)
     assert load().find("RPR-0001").origin == OWN
-    assert Places(given=(CATALOGUE,)).private_folders == ()
+    assert CatalogueLocations(from_option=(CATALOGUE,)).private_folders == ()
 
 
 def test_a_kept_catalogue_is_kept_for_its_places(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REPROS_CACHE_DIR", str(private.parent / "cache"))
-    given, named = Places(given=(private,)), Places(given=(private,), named=(private,))
+    given, named = (
+        CatalogueLocations(from_option=(private,)),
+        CatalogueLocations(from_option=(private,), from_settings=(private,)),
+    )
     for _ in range(2):
         assert [repro.origin.words for repro in read_catalogue(given)] == [("--catalogue", "failures")]
         assert [repro.origin.words for repro in read_catalogue(named)] == [()]
@@ -111,12 +117,12 @@ def test_a_kept_catalogue_is_kept_for_its_places(private: Path, monkeypatch: pyt
 
 def test_the_variable_and_the_project_add_to_the_package(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (private.parent / "pyproject.toml").write_text('[tool.repros]\ncatalogue = ["failures"]\n')
-    assert find_places() == Places(named=(private,))
-    assert find_places().scripts == (CATALOGUE, private)
+    assert find_catalogues() == CatalogueLocations(from_settings=(private,))
+    assert find_catalogues().scripts == (CATALOGUE, private)
     (private.parent / "other").mkdir()
     monkeypatch.setenv("REPROS_CATALOGUE", "other")
-    assert find_places() == Places(named=(private.parent / "other",))
-    assert find_places([private]).scripts == (private,)
+    assert find_catalogues() == CatalogueLocations(from_settings=(private.parent / "other",))
+    assert find_catalogues([private]).scripts == (private,)
 
 
 ANOTHER = 4242
@@ -145,11 +151,11 @@ def test_settings_of_another_user_above_are_left_out_and_named(
     monkeypatch.chdir(mine)
     said = f"left out: [tool.repros] of {file}, which belongs to another user; --catalogue names its catalogue\n"
 
-    assert find_places() == Places(named=(private,))
+    assert find_catalogues() == CatalogueLocations(from_settings=(private,))
     assert main(["audit"]) == 1
     assert "ignored RPR-0001 until 2999-01-01: trust me" in capsys.readouterr().out
     os.chown(file, ANOTHER, ANOTHER)
-    assert find_places() == Places()
+    assert find_catalogues() == CatalogueLocations()
     assert main(["audit"]) == 1
     out, err = capsys.readouterr()
     assert ("ignored RPR-" in out, "RPR-0001 " in out, err) == (False, True, said)
@@ -160,7 +166,9 @@ def test_settings_of_another_user_above_are_left_out_and_named(
     assert capsys.readouterr().err == said
     os.chown(mine, ANOTHER, ANOTHER)
     monkeypatch.chdir(mine)
-    assert find_places() == Places(named=(private,)), "who owns the folder that one works in can do anything there"
+    assert find_catalogues() == CatalogueLocations(from_settings=(private,)), (
+        "who owns the folder that one works in can do anything there"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
@@ -189,7 +197,7 @@ def test_no_module_keeps_what_a_command_chose() -> None:
     readers = [
         file.relative_to(CATALOGUE.parent).as_posix()
         for file in CATALOGUE.parent.rglob("*.py")
-        if "find_places" in file.read_text("utf-8") or "read_settings" in file.read_text("utf-8")
+        if "find_catalogues" in file.read_text("utf-8") or "read_settings" in file.read_text("utf-8")
     ]
     assert sorted(readers) == [
         "cli/new.py",

@@ -9,15 +9,15 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros.model.affected import Overlap
-from repros.model.requirements import intersection
-from repros.model.unmeasured import Gap, existence, find_gaps, own_packages, settle
+from repros.model.packages import intersection
+from repros.model.unmeasured import UnmetRequirement, existence, find_unmet, own_packages, settle
 from tests import factories as make
 
 ALL, SOME, NONE, UNKNOWN = Overlap.ALL, Overlap.SOME, Overlap.NONE, Overlap.UNKNOWN
 
 
-def gap(overlap: Overlap, own: bool = True) -> Gap:
-    return Gap(Requirement("torch>=2.4"), overlap, own)
+def gap(overlap: Overlap, own: bool = True) -> UnmetRequirement:
+    return UnmetRequirement(Requirement("torch>=2.4"), overlap, own)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,9 @@ def gap(overlap: Overlap, own: bool = True) -> Gap:
         (UNKNOWN, ALL, [gap(SOME)], UNKNOWN),
     ],
 )
-def test_what_is_known_of_releases(found: Overlap, exists: Overlap, gaps: list[Gap], settled: Overlap) -> None:
+def test_what_is_known_of_releases(
+    found: Overlap, exists: Overlap, gaps: list[UnmetRequirement], settled: Overlap
+) -> None:
     assert settle(found, exists, gaps) is settled
 
 
@@ -51,7 +53,7 @@ GAPS = st.builds(gap, st.sampled_from([SOME, NONE]), st.booleans())
 
 
 @given(OVERLAPS, OVERLAPS, st.lists(GAPS))
-def test_a_gap_never_frees_of_a_failure(found: Overlap, exists: Overlap, gaps: list[Gap]) -> None:
+def test_a_gap_never_frees_of_a_failure(found: Overlap, exists: Overlap, gaps: list[UnmetRequirement]) -> None:
     """Nothing but `exists` says that a release is free of a failure where the script cannot run."""
     if settle(found, exists, gaps) is NONE:
         assert exists is NONE or (found is NONE and not gaps)
@@ -69,7 +71,7 @@ def test_gaps_are_one_for_each_package_those_of_the_failure_first() -> None:
     def met(requirement: Requirement) -> Overlap:
         return ALL if requirement.specifier.contains(known[requirement.name]) else NONE
 
-    gaps = find_gaps(repro, repro.failing, met)
+    gaps = find_unmet(repro, repro.failing, met)
     assert [(str(gap.requirement), gap.own) for gap in gaps] == [("lightning<2.3", True), ("torch>=2.1", False)]
     assert repro.measurable == ("lightning>=2.0,<2.3",)
 
@@ -80,7 +82,7 @@ def test_the_widest_gap_of_a_package_counts() -> None:
         variants=(make.variant(requires=make.requirements("torch>=2.4")),),
     )
     answers = {"torch>=2.4": SOME, "torch>=2.0": NONE}
-    (only,) = find_gaps(repro, repro.failing, lambda requirement: answers[str(requirement)])
+    (only,) = find_unmet(repro, repro.failing, lambda requirement: answers[str(requirement)])
     assert (str(only.requirement), only.overlap) == ("torch>=2.0", NONE)
 
 

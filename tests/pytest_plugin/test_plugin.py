@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine import record
-from repros.engine.results_file import begin_results
+from repros.engine.record import begin_results
 from repros.model.errors import ReprosError
 from repros.pytest_plugin.runner import Runner
 from tests.pytest_plugin.subprocess_run import run_pytest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.model import Ending, Outcome, Process, Result, Verdict
+from repros.model import CellResult, Ending, ExpectedOutcome, Process, Verdict
 from repros.text.explain import explain
 from tests import factories
 
@@ -38,20 +38,24 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def result(
-    logs: Path, *processes: Process, outcome: Outcome = Outcome.FAILS, reason: str = "why", contrast: bool = False
-) -> Result:
+    logs: Path,
+    *processes: Process,
+    outcome: ExpectedOutcome = ExpectedOutcome.FAILS,
+    reason: str = "why",
+    contrast: bool = False,
+) -> CellResult:
     cell = factories.cell(
         outcome,
         repro=factories.repro(path=logs / "toy.py", packages=("lightning",)),
         variant=factories.variant(
-            "failing" if outcome is Outcome.FAILS else "fixed",
+            "failing" if outcome is ExpectedOutcome.FAILS else "fixed",
             outcome,
             affected=factories.conditions("lightning<2.4,>=2.1"),
             contrast=contrast,
         ),
     )
     seen = factories.observation(*processes, folder=logs / "runs" / "cell", seconds=61.25)
-    return Result(cell, Verdict.DIFFERENT, reason, None, seen)
+    return CellResult(cell, Verdict.DIFFERENT, reason, None, seen)
 
 
 def test_a_rank_that_raised_and_a_rank_that_waits(logs: Path) -> None:
@@ -99,14 +103,16 @@ again     {AGAIN} --stack current --catalogue toy.py"""
 
 
 def test_a_contrast_is_no_fix(logs: Path) -> None:
-    text = explain(result(logs, factories.process(None, Ending.EXITED, code=3), outcome=Outcome.PASSES, contrast=True))
+    text = explain(
+        result(logs, factories.process(None, Ending.EXITED, code=3), outcome=ExpectedOutcome.PASSES, contrast=True)
+    )
     assert "expected  returns, since the failure does not show under its conditions\n" in text
 
 
 def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:
     exited = factories.process(None, Ending.EXITED, code=3)
     signalled = factories.process(1, Ending.SIGNALLED, signal="SIGSEGV", stacks=STACKS)
-    text = explain(result(logs, exited, signalled, outcome=Outcome.PASSES))
+    text = explain(result(logs, exited, signalled, outcome=ExpectedOutcome.PASSES))
     assert (
         "expected  returns, since this variant is a fix\n"
         "          affected without it: lightning>=2.1,<2.4; here:" in text
@@ -123,7 +129,7 @@ def test_a_fix_outside_the_range_on_the_users_own_interpreter(logs: Path) -> Non
         variant=factories.variant(affected=factories.conditions("lightning>=99")),
         environment=factories.environment("/home/me/my env/bin/python"),
     )
-    text = explain(Result(cell, Verdict.INFRA, "no disk", None, factories.observation()))
+    text = explain(CellResult(cell, Verdict.INFRA, "no disk", None, factories.observation()))
     assert (
         "expected  returns, since these versions are not affected\n"
         "          affected: lightning>=99; here: torch" in text
@@ -134,13 +140,13 @@ def test_a_fix_outside_the_range_on_the_users_own_interpreter(logs: Path) -> Non
 def test_every_ending_has_a_text() -> None:
     for ending in Ending:
         seen = factories.observation(factories.process(0, ending), leftovers=2)
-        text = explain(Result(factories.cell(), Verdict.DIFFERENT, "why", None, seen))
+        text = explain(CellResult(factories.cell(), Verdict.DIFFERENT, "why", None, seen))
         assert "          rank 0: " in text
         assert "          2 further processes left running, ended by the engine\n" in text
 
 
 def test_an_unavailable_cell_has_no_observation() -> None:
-    text = explain(Result(factories.cell(repro=factories.repro(path=PRIVATE)), Verdict.UNAVAILABLE, "no GPU here"))
+    text = explain(CellResult(factories.cell(repro=factories.repro(path=PRIVATE)), Verdict.UNAVAILABLE, "no GPU here"))
     assert text == (
         "RPR-0001 failing ddp cpu current: unavailable\n"
         "  no GPU here\n"

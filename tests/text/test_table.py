@@ -9,7 +9,7 @@ import pytest
 
 from repros.cli.shared.output import paint
 from repros.engine import record
-from repros.model import Ending, Outcome, Result, Verdict
+from repros.model import CellResult, Ending, ExpectedOutcome, Verdict
 from repros.text import table
 from tests import factories
 
@@ -221,9 +221,9 @@ def test_a_disagreeing_cell_has_a_mark_besides_its_colour(verdict: Verdict) -> N
 
 def test_a_real_record_line_is_enough() -> None:
     claimed = factories.variant("claimed", claim="it helps")
-    cell = factories.cell(Outcome.FAILS, variant=claimed)
+    cell = factories.cell(ExpectedOutcome.FAILS, variant=claimed)
     seen = factories.observation(factories.process(0, Ending.RAISED))
-    rows = shown([record.line(Result(cell, Verdict.REPRODUCED, "as documented", "RuntimeError", seen))], 80)
+    rows = shown([record.line(CellResult(cell, Verdict.REPRODUCED, "as documented", "RuntimeError", seen))], 80)
     assert rows == (
         "  variant  strategy  device  stack    verdict     seconds\n"
         "RPR-0001 A toy\n"

@@ -13,7 +13,7 @@ import psutil
 from rich.console import Console
 
 from repros.engine.catalogue import load
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.plan import Selection, plan, select
 from repros.model import Cell, Device, Environment
 from repros.model.catalogue import Catalogue
@@ -51,7 +51,7 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     observed = machine.Machine()
     catalogue = load()
     devices = (Device.CPU,) if no_sim else DEVICES
-    cells = list(_plan_cells(catalogue, FOUNDING, Where((stack,), python), devices))
+    cells = list(_plan_cells(catalogue, FOUNDING, Targets((stack,), python), devices))
     environment = cells[0].environment
     report: dict[str, Any] = {
         "schema": 1,
@@ -80,7 +80,7 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     screen.print(f"figures: {out}")
 
 
-def _plan_cells(catalogue: Catalogue, ids: Sequence[str], where: Where, devices: Sequence[Device]) -> Iterator[Cell]:
+def _plan_cells(catalogue: Catalogue, ids: Sequence[str], where: Targets, devices: Sequence[Device]) -> Iterator[Cell]:
     specs = select(catalogue, Selection(tuple(ids), devices=tuple(devices)))
     with prepare(specs, where, lambda line: click.echo(line, err=True)) as environments:
         planned = plan(specs, environments)

@@ -21,8 +21,8 @@ from repros.engine import environments
 from repros.engine.catalogue import load
 from repros.engine.environments.copies import copy
 from repros.engine.environments.processes import Processes
-from repros.engine.environments.releases import Release
-from repros.engine.environments.uv import Say
+from repros.engine.environments.releases import PackageRelease
+from repros.engine.environments.uv import ReportProgress
 from repros.engine.probe import probe
 from repros.model import Device
 from repros.scripts.bisect.ask import ask, choose_cell
@@ -40,16 +40,16 @@ RELEASES = ("2.6.6", "2.2.0", "2.0.6")
 STEPS = ("resolve", "install", "import", "server and runs")
 
 
-def measure_bisected(say: Say) -> dict[str, Any]:
+def measure_bisected(report_progress: ReportProgress) -> dict[str, Any]:
     """Ask each release twice, so that the second time finds its wheels in uv's cache; return the second's figures."""
     observed = machine.Machine()
     catalogue = load()
     question = ask(choose_cell(catalogue, catalogue.find(REPRO)), PACKAGE, STACK)
     releases = {str(release.version): release for release in question.releases}
-    python = environments.ensure(question.stack, say)
+    python = environments.ensure(question.stack, report_progress)
     own = probe(python, question.stack.name, sim=question.spec.device is Device.SIM)
     asked: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder, copy(question.stack, say) as copied:
+    with tempfile.TemporaryDirectory() as folder, copy(question.stack, report_progress) as copied:
         stacks_own = {*Swap(question.stack, PACKAGE, copied).versions.items()}
         for turn in ("first", "second"):
             runs = Path(folder, turn)
@@ -69,7 +69,7 @@ def measure_bisected(say: Say) -> dict[str, Any]:
     }
 
 
-def _ask(runner: ReleaseRunner, question: Question, release: Release, runs: Path) -> dict[str, Any]:
+def _ask(runner: ReleaseRunner, question: Question, release: PackageRelease, runs: Path) -> dict[str, Any]:
     """Ask a release, with no memory of another time; return the processor seconds of each step."""
     seconds: defaultdict[str, float] = defaultdict(float)
     swap = runner._swap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from repros.engine.evidence.timings import kept_timings
+from repros.engine.evidence.timings import recorded_timings
 from repros.engine.inventory import Inventory
 from repros.engine.local import Timings
 from repros.engine.matrix.worklist import WorklistEntry, build_worklist, forecast
@@ -51,7 +51,7 @@ class Plans:
     def __init__(self, stack_name: str) -> None:
         """Read the evidence."""
         self._stack = stack(stack_name)
-        self.evidence = kept_timings(PACKAGE)
+        self.evidence = recorded_timings(PACKAGE)
 
     def seconds(
         self,

@@ -26,7 +26,7 @@ import psutil
 
 from repros.engine import record
 from repros.engine.catalogue import load
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.engine.record import RecordLine
 from repros.engine.schedule import is_documented_hang
@@ -151,7 +151,7 @@ def measure_scale(
     ids = [repro.id for repro in load()][::every]
     everywhere = select(load(), Selection(tuple(ids), devices=(*devices, Device.CUDA)))
     specs = [spec for spec in everywhere if spec.device in devices]
-    with prepare(specs, Where((stack_name,)), _say) as environments:
+    with prepare(specs, Targets((stack_name,)), _report_progress) as environments:
         cells = [item for item in plan(specs, environments) if isinstance(item, Cell)]
     machine.ensure_bytecode(cells[0].environment, own=True)
     hand = _measure_by_hand(cells, drawn, rounds)
@@ -175,7 +175,7 @@ def measure_scale(
     }
 
 
-def _say(line: str) -> None:
+def _report_progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
@@ -184,7 +184,7 @@ def _measure_by_hand(cells: Sequence[Cell], wanted: int, rounds: int) -> dict[st
     waited = [cell.repro.deadline for cell in cells if is_documented_hang(cell)]
     kinds: dict[str, tuple[int, list[float]]] = {}
     for kind, (size, drawn) in draw([cell for cell in cells if not is_documented_hang(cell)], wanted).items():
-        _say(f"by hand: {len(drawn)} of {size} cells on {kind}")
+        _report_progress(f"by hand: {len(drawn)} of {size} cells on {kind}")
         kinds[kind] = size, [statistics.median(_seconds_by_hand(cell) for _ in range(rounds)) for cell in drawn]
     total, error = estimate(kinds)
     return {
@@ -206,7 +206,7 @@ def _seconds_by_hand(cell: Cell) -> float:
 
 
 def _median_run(words: Sequence[str], cores: int, rounds: int) -> Run:
-    _say(f"on {count(cores, 'core')}: repros run {' '.join(words)}")
+    _report_progress(f"on {count(cores, 'core')}: repros run {' '.join(words)}")
     runs = sorted((run(words, cores) for _ in range(rounds)), key=lambda each: each.seconds)
     return runs[len(runs) // 2]
 

@@ -32,7 +32,7 @@ from repros.diagnose.watch.session import Options
 from repros.engine import catalogue
 from repros.engine.environments import ensure
 from repros.engine.stacks import stack
-from repros.model import Outcome, Repro, Variant
+from repros.model import ExpectedOutcome, Repro, Variant
 from repros.model.errors import ReprosError
 from repros.simulated_gpus.tests.warm_python import warm_python
 from tools.measure.watch_catalogue import BYTECODE, program_of, runs_of
@@ -81,7 +81,9 @@ def _failures_on(stack_name: str, repros: list[Repro]) -> Iterator[Failure]:
     for repro in repros:
         mine = [run for run in runs if run.repro.id == repro.id]
         failing = [run.variant for run in mine if run.fails]
-        fixed = [run.variant for run in mine if run.variant.outcome is Outcome.PASSES and not run.variant.contrast]
+        fixed = [
+            run.variant for run in mine if run.variant.outcome is ExpectedOutcome.PASSES and not run.variant.contrast
+        ]
         if failing and fixed:
             yield Failure(repro, failing[0], fixed[0], mine[0].stack)
 

@@ -30,7 +30,7 @@ from repros.engine.environment import locked_environment
 from repros.engine.environments import ensure
 from repros.engine.launch.environ import accelerator
 from repros.engine.stacks import stack
-from repros.model import Device, Ending, Outcome, Repro, Variant
+from repros.model import Device, Ending, ExpectedOutcome, Repro, Variant
 from repros.model.affected import Overlap, evaluate
 from repros.model.catalogue import Catalogue
 
@@ -84,7 +84,7 @@ def runs_of(repros: Iterable[Repro], stacks: Iterable[str]) -> Iterator[Run]:
         for variant in repro.variants:
             if not environment.unmet([*variant.requires, *repro.dependencies]):
                 is_affected = evaluate(variant.affected, environment.compare) is Overlap.ALL
-                yield Run(repro, variant, name, variant.outcome is Outcome.FAILS and is_affected)
+                yield Run(repro, variant, name, variant.outcome is ExpectedOutcome.FAILS and is_affected)
 
 
 def run(repro: Repro, variant: Variant, python: Path) -> tuple[int | None, list[dict[str, Any]]]:

@@ -11,8 +11,8 @@ from typing import Any
 from markupsafe import Markup
 
 from repros.cli.main import load_commands
-from repros.engine.difference import difference
 from repros.engine.evidence import StackStatus
+from repros.engine.variant_diff import variant_diff
 from repros.model import Device, Repro, Role, Variant
 from repros.model.affected import packages_of
 from repros.text.wording import count, own_requirements
@@ -63,7 +63,7 @@ def page(repro: Repro, source: Source) -> dict[str, Any]:
     """Return what the template `failure.html` shows."""
     sections = {name: inline(text[:1].upper() + text[1:]) for name, text in repro.sections.items()}
     works = _fixes(repro, Role.WORKS, source)
-    diff = difference(repro.path)[1:]  # without the first line numbers, which are within one definition
+    diff = variant_diff(repro.path)[1:]  # without the first line numbers, which are within one definition
     return {
         "repro": repro,
         "title": inline(repro.title),

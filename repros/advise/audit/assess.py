@@ -13,9 +13,9 @@ from repros.advise.audit.evidence_summary import group_by_repro, summarise_evide
 from repros.advise.audit.subject import Constraint, Subject
 from repros.advise.audit.unaffected import find_unaffected
 from repros.engine.evidence import Evidence
-from repros.model import Outcome, Repro, Role, Variant
+from repros.model import ExpectedOutcome, Repro, Role, Variant
 from repros.model.affected import AnyOf, Overlap, Term, all_overlap, packages_of
-from repros.model.unmeasured import Gap, existence, find_gaps, settle
+from repros.model.unmeasured import UnmetRequirement, existence, find_unmet, settle
 
 _STATUSES = {
     Overlap.ALL: Status.AFFECTED,
@@ -56,7 +56,7 @@ def _judge(repro: Repro, subject: Subject) -> tuple[Status, tuple[Condition, ...
     absent = all_overlap(overlap for _, overlap in answers(map(_presence, repro.packages))) is Overlap.NONE
     found = all_overlap(overlap for _, overlap in (*affected, *exists))
     there = Overlap.NONE if absent else all_overlap(overlap for _, overlap in exists)
-    gaps = find_gaps(repro, repro.failing, subject.meets)
+    gaps = find_unmet(repro, repro.failing, subject.meets)
     settled = settle(found, there, gaps)
     status = _STATUSES[settled]
     explained = [
@@ -75,7 +75,7 @@ def _telling(exists: Answers, repro: Repro, subject: Subject) -> Iterator[tuple[
             yield condition, overlap
 
 
-def _gap_conditions(gaps: Iterable[Gap], subject: Subject) -> Iterator[Condition]:
+def _gap_conditions(gaps: Iterable[UnmetRequirement], subject: Subject) -> Iterator[Condition]:
     """Yield a condition for each requirement of the script that the subject does not meet."""
     for gap in gaps:
         for name in subject.find_names(canonicalize_name(gap.requirement.name)):
@@ -171,11 +171,11 @@ def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Vari
     compare = partial(_compare, subject)
     present = all_overlap(_presence(package).evaluate(compare) for package in repro.packages)
     for variant in repro.variants:
-        if variant.outcome is not Outcome.FAILS or variant.affected == repro.affected:
+        if variant.outcome is not ExpectedOutcome.FAILS or variant.affected == repro.affected:
             continue
         needed = all_overlap(_compare(subject, Term(required)) for required in repro.own_requirements(variant))
         own = all_overlap([present, *(condition.evaluate(compare) for condition in variant.affected)])
-        measured = not find_gaps(repro, variant, subject.meets)
+        measured = not find_unmet(repro, variant, subject.meets)
         if measured and needed is Overlap.ALL and own is documented.opposite:
             yield variant
 

@@ -11,7 +11,7 @@ from repros.advise.audit.evidence_summary import EvidenceSummary
 from repros.advise.audit.subject import Constraint
 from repros.model import Repro, Variant
 from repros.model.affected import Overlap
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 from repros.model.unmeasured import not_measured
 
 _MOST_CONSTRAINTS = 8

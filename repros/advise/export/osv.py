@@ -25,8 +25,8 @@ from packaging.version import Version
 from repros.engine.evidence import Evidence, measured_devices
 from repros.model import Repro
 from repros.model.affected import AnyOf, packages_of
+from repros.model.packages import format_requirement, intersection
 from repros.model.ranges import FIRST, Interval, affected_intervals, alternatives_of, unaffected_releases
-from repros.model.requirements import format_requirement, intersection
 from repros.model.unmeasured import existence
 
 SCHEMA = "1.7.3"

@@ -14,8 +14,8 @@ from repros.advise.report.redact import Identity, Redactor
 from repros.advise.report.tracebacks import Scripts, last_traceback
 from repros.engine.record import RecordLine, is_own_environment
 from repros.engine.stacks import load_stacks
-from repros.model import Kind, Outcome, Repro, Role, Stack, Upstream, Variant, Verdict
-from repros.model.settings import CATALOGUE, PACKAGE, Places
+from repros.model import ExpectedOutcome, FailureKind, Repro, Role, Stack, Upstream, Variant, Verdict
+from repros.model.settings import CATALOGUE, PACKAGE, CatalogueLocations
 
 Collect = Callable[[RecordLine], tuple[str, str | None]]
 """Takes a record line; returns the output of `torch.utils.collect_env` in its environment, or why there is none."""
@@ -46,7 +46,7 @@ class Failure:
     """Version ranges; empty if no release is known to be free of it."""
     measurable: tuple[str, ...]
     """The packages, each with the releases on which the script runs: `torch>=2.4`."""
-    kind: Kind
+    kind: FailureKind
     documented: str | None
     """The address that documents the behaviour, if it is no bug."""
     upstream: Upstream
@@ -106,7 +106,11 @@ class IssueReport:
 
 
 def build(
-    repro: Repro, lines: Iterable[RecordLine], collect: Collect, identity: Identity, places: Places = PACKAGE
+    repro: Repro,
+    lines: Iterable[RecordLine],
+    collect: Collect,
+    identity: Identity,
+    places: CatalogueLocations = PACKAGE,
 ) -> IssueReport:
     """Build the redacted report of a repro from its record lines.
 
@@ -217,7 +221,7 @@ def _summarise_run(line: RecordLine, names: Mapping[str, str]) -> RunSummary:
         environment=names[line["stack"]["name"]],
         processes=line.get("processes"),
         launch=line.get("launch"),
-        expected=str(expected.get("outcome", Outcome.FAILS.value)),
+        expected=str(expected.get("outcome", ExpectedOutcome.FAILS.value)),
         affected=bool(expected.get("affected", True)),
         verdict=line["verdict"],
         signature=line.get("signature"),

@@ -15,7 +15,7 @@ from repros.advise.export.script import script_file_name
 from repros.advise.report.redact import Redactor
 from repros.engine.launch import logs
 from repros.model import Repro
-from repros.model.paths import path_in_package
+from repros.model.observation import path_in_package
 from repros.text.control import remove_controls
 
 _LONGEST_TRACEBACK = 60

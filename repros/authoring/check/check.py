@@ -17,13 +17,13 @@ from repros.diagnose.match import Confidence, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.engine import environments, evidence
 from repros.engine.evidence import Measurement
+from repros.engine.matrix.check import find_contradictions
 from repros.engine.matrix.measure import measure
-from repros.engine.matrix.ranges import find_contradictions
 from repros.engine.matrix.worklist import build_worklist
 from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select
 from repros.engine.stacks import stack
-from repros.model import Repro, Result, Stack, Verdict
+from repros.model import CellResult, Repro, Stack, Verdict
 from repros.model.catalogue import Catalogue
 from repros.scripts.bisect.ask import ask, choose_cell, claimed_packages
 from repros.scripts.bisect.bisection import Bisection, run_bisection
@@ -61,10 +61,10 @@ class CheckObserver(Protocol):
     def cells(self, results: Path) -> AbstractContextManager[Observer]:
         """Return the receiver of the cells' progress while they run; the results go to the file."""
 
-    def finished(self, result: Result) -> None:
+    def finished(self, result: CellResult) -> None:
         """Receive the result of a cell."""
 
-    def failing(self, results: Sequence[Result]) -> None:
+    def failing(self, results: Sequence[CellResult]) -> None:
         """Receive the results of the failing variant, to compare with the signature in the header."""
 
     def wants_bisection(self, package: str) -> bool:
@@ -82,7 +82,7 @@ class ScriptCheck:
     repros: Sequence[Repro]
     stacks: Sequence[Stack]
     observer: CheckObserver
-    results: list[Result] = field(default_factory=list)
+    results: list[CellResult] = field(default_factory=list)
     """Results of the cells that this check has run."""
 
     def run(self, *, rules_only: bool = False) -> list[str]:
@@ -164,7 +164,7 @@ def _check_rules(check: ScriptCheck) -> StepResult:
             check.observer.report_progress(
                 check.prefixed(repro, "the template's comments were removed from the header")
             )
-        script = CheckedScript(repro, check.catalogue.places)
+        script = CheckedScript(repro, check.catalogue.locations)
         sentences = [sentence for rule in RULES for sentence in rule(script)]
         sentences += find_unnamed_alternatives(repro, check.catalogue)
         to_do += [check.prefixed(repro, sentence) for sentence in sentences]
@@ -175,7 +175,7 @@ def _measure(check: ScriptCheck) -> StepResult:
     """Run every variant of all repros on every stack, and keep the evidence that agrees."""
     by_name = {stack.name: stack for stack in check.stacks}
     by_id = {repro.id: repro for repro in check.repros}
-    known = evidence.read(places=check.catalogue.places)
+    known = evidence.read(locations=check.catalogue.locations)
     worklist = build_worklist(select(Catalogue(tuple(check.repros)), Selection()), check.stacks, known)
 
     def folder(measurement: Measurement) -> Path:
@@ -202,7 +202,7 @@ def _measure(check: ScriptCheck) -> StepResult:
     return StepResult([*problems_of_runs(check.repros, check.stacks, check.results)], fine, stops)
 
 
-def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: Sequence[Result]) -> Iterator[str]:
+def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: Sequence[CellResult]) -> Iterator[str]:
     """Yield a sentence for each cell that does not agree, and for a home stack on which nothing was run."""
     for repro in repros:
         if repro.home not in [stack.name for stack in stacks]:
@@ -225,7 +225,7 @@ def _capture_log(check: ScriptCheck, repro: Repro) -> StepResult:
     if check.has_run(repro) or not golden.log.is_file():
         if repro.home not in [stack.name for stack in check.stacks if environments.ready(stack)]:
             return StepResult([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"])
-        home = stack(repro.home, check.catalogue.places)
+        home = stack(repro.home, check.catalogue.locations)
         capture(golden, environments.ensure(home, check.observer.report_progress))
     return _find_failure(check, golden)
 
@@ -241,7 +241,7 @@ def _find_failure(check: ScriptCheck, golden: Golden) -> StepResult:
 
 
 def _check_range(check: ScriptCheck) -> StepResult:
-    known = evidence.read(places=check.catalogue.places)
+    known = evidence.read(locations=check.catalogue.locations)
     contradictions = find_contradictions(Catalogue(tuple(check.repros)), known)
     return StepResult([str(contradiction) for contradiction in contradictions], "agrees with the evidence")
 
@@ -252,7 +252,7 @@ def _bisect(check: ScriptCheck, repro: Repro) -> StepResult:
     for package in [package for package in packages if kept_record(repro, package) is None]:
         if not check.observer.wants_bisection(package):
             continue
-        question = ask(choose_cell(check.catalogue, repro), package, places=check.catalogue.places)
+        question = ask(choose_cell(check.catalogue, repro), package, places=check.catalogue.locations)
         bisection = run_bisection(question, question.folder, check.observer.report_progress)
         if bisection.boundaries.begins is not None:
             keep(bisection)

@@ -11,7 +11,7 @@ from typing import Any
 import tomlkit
 
 from repros.authoring.check.by_hand import run_script
-from repros.model import Device, Outcome, Repro
+from repros.model import Device, ExpectedOutcome, Repro
 from repros.model.settings import CATALOGUE
 
 
@@ -62,7 +62,7 @@ def has_golden_log(repro: Repro) -> bool:
     """Return whether a run of this repro can leave a log that names the failure: not where it only hangs or exits."""
     failing = repro.failing
     needs_gpu = set(failing.devices) == {Device.CUDA}
-    return failing.signature.ends is None and failing.outcome is Outcome.FAILS and not needs_gpu
+    return failing.signature.ends is None and failing.outcome is ExpectedOutcome.FAILS and not needs_gpu
 
 
 def capture(golden: Golden, python: Path) -> str:

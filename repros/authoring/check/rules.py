@@ -16,14 +16,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from repros.authoring.families import FAMILIES
-from repros.engine.difference import difference
 from repros.engine.header import restated_keys
 from repros.engine.signature import normalise
 from repros.engine.stacks import load_stacks
-from repros.model import Outcome, Repro
+from repros.engine.variant_diff import variant_diff
+from repros.model import ExpectedOutcome, Repro
 from repros.model.affected import AnyOf, Overlap, Term, packages_of
 from repros.model.catalogue import Catalogue
-from repros.model.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, CatalogueLocations
 from repros.model.unmeasured import own_packages
 
 MOST_LINES = 78
@@ -59,7 +59,7 @@ class CheckedScript:
     """A script that is checked."""
 
     repro: Repro
-    places: Places = PACKAGE
+    places: CatalogueLocations = PACKAGE
     """The catalogues in use, whose stacks can be its home."""
 
     @property
@@ -133,10 +133,10 @@ def explains_itself(script: CheckedScript) -> Iterator[str]:
 def stands_side_by_side(script: CheckedScript) -> Iterator[str]:
     """Check that a fixed variant exists and differs from the failing one in a few lines."""
     fixed = script.repro.variant("fixed")
-    if fixed is None or fixed.outcome is not Outcome.PASSES:
+    if fixed is None or fixed.outcome is not ExpectedOutcome.PASSES:
         yield "add a variant named fixed with outcome = 'passes'"
         return
-    changed = [line for line in difference(script.path) if re.match(r"[+-](?![+-])", line)]
+    changed = [line for line in variant_diff(script.path) if re.match(r"[+-](?![+-])", line)]
     if not changed:
         yield "define the failing and the fixed code under these names, so that their difference can be shown"
     elif len(changed) > MOST_CHANGED_LINES:

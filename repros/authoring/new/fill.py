@@ -22,12 +22,12 @@ from repros.authoring.new.form import (
     Value,
     toml_value,
 )
-from repros.engine.header.block import Block
+from repros.engine.header.block import HeaderBlock
 from repros.engine.header.keys import REPRO, VARIANT, requirements
 from repros.engine.stacks import load_stacks
 from repros.engine.values import Key
-from repros.model import Kind
-from repros.model.settings import PACKAGE, Places
+from repros.model import FailureKind
+from repros.model.settings import PACKAGE, CatalogueLocations
 
 Report = Callable[[str], None]
 """Takes a sentence for the user."""
@@ -74,7 +74,7 @@ _TORCHRUN = """\
 _RUN = "from torch.distributed import run"
 
 
-def fill_template(template: str, form: FilledForm, report: Report, places: Places = PACKAGE) -> str:
+def fill_template(template: str, form: FilledForm, report: Report, places: CatalogueLocations = PACKAGE) -> str:
     """Return the filled script.
 
     Args:
@@ -121,7 +121,7 @@ def _value_problem(place: HeaderKey, value: Value, stacks: Collection[object]) -
 def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tuple[HeaderKey, str]]:
     """Yield each value that contradicts another one of the form or of the template, with the problem."""
     repro = _repro_table(template, values)
-    if repro["kind"] != Kind.BUG and "documented" not in repro:
+    if repro["kind"] != FailureKind.BUG and "documented" not in repro:
         problem = f"a failure that is {repro['kind']!r} lacks 'documented'; expected the address that documents it"
         yield HeaderKey(REPRO_TABLE, "kind"), problem
     if repro.get("minimum", 1) > repro["processes"]:
@@ -143,7 +143,7 @@ def _repro_table(template: str, values: Mapping[HeaderKey, Value]) -> dict[str, 
     """Return the values of the repro's table: the form's, else the template's, else the defaults."""
     return {
         **{key: rule.default for key, rule in REPRO.items() if rule.default is not None},
-        **Block(Path("template.py"), template).table(REPRO_TABLE),
+        **HeaderBlock(Path("template.py"), template).table(REPRO_TABLE),
         **{key: value for (table, key), value in values.items() if table == REPRO_TABLE},
     }
 

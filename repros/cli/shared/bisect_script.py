@@ -20,7 +20,7 @@ from repros.cli.shared.streams import echo_json
 from repros.engine.environments.nightlies import more_index
 from repros.engine.stacks import stack
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.bisect.pool import JOB_MEMORY
 from repros.scripts.bisect.script.bisection import run_script_bisection
 from repros.scripts.bisect.script.json_format import script_bisection_to_json
@@ -38,7 +38,7 @@ from repros.scripts.try_.text import format_warning
 def bisect_script(
     script: str | None,
     after: list[str] | None,
-    places: Places,
+    places: CatalogueLocations,
     *,
     package: str | None,
     good: str | None,
@@ -109,8 +109,8 @@ def _answer(question: ScriptQuestion, jobs: int, *, every: bool, as_json: bool) 
         show_text(err, line, "dim")
     try:
         with interrupt_on_signals():
-            say = partial(show_text, err)
-            found = run_script_bisection(question, question.folder, say, every=every, jobs=jobs)
+            report_progress = partial(show_text, err)
+            found = run_script_bisection(question, question.folder, report_progress, every=every, jobs=jobs)
     except KeyboardInterrupt as interruption:
         show_text(err, "interrupted; the answers so far are kept for the next time", "yellow")
         return interruption_exit_code(interruption)

@@ -16,7 +16,7 @@ from repros.engine.stacks import load_stacks
 from repros.model import Repro
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
-from repros.model.settings import Places, find_places
+from repros.model.settings import CatalogueLocations, find_catalogues
 
 Offer = Callable[[click.Context], Iterable[tuple[str, str]]]
 """Returns names and a description of each, given the rest of the command line."""
@@ -50,9 +50,9 @@ def add_completion(command: click.Command) -> None:
             parameter.type = _CatalogueName(offer)
 
 
-def _places(ctx: click.Context) -> Places:
+def _places(ctx: click.Context) -> CatalogueLocations:
     """Return the catalogues in use; not every command has `--catalogue`."""
-    return ctx.params.get("places") or find_places()
+    return ctx.params.get("places") or find_catalogues()
 
 
 def _catalogue(ctx: click.Context) -> Catalogue:

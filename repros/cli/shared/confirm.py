@@ -10,7 +10,7 @@ from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.output import console
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.engine import record
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.engine.pipeline import run_selection
 from repros.engine.plan import Selection
 from repros.engine.probe import probe
@@ -43,7 +43,7 @@ def run_candidates(
     """
     observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
     with observer, interrupt_on_signals():
-        where = Where(python=choose_interpreter(python))
+        where = Targets(python=choose_interpreter(python))
         for result in run_selection(catalogue, Selection(tuple(ids), ("failing",)), where, RUNS, observer):
             observer.finished(result)
     observer.close(interrupted=False, summary=False)

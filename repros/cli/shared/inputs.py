@@ -14,7 +14,7 @@ from repros.engine.stacks import stack_clashes
 from repros.model.cache.snapshot import files_below, remember
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 
 CHECKOUT = Path("repros/catalogue")
 """The catalogue in a checkout of the project, below the working directory."""
@@ -24,7 +24,7 @@ READERS = (*(_PACKAGE / name for name in _OWN), Path(packaging.__file__).parent)
 """The code that makes a catalogue of scripts."""
 
 
-def load_catalogue(places: Places) -> Catalogue:
+def load_catalogue(places: CatalogueLocations) -> Catalogue:
     """Load these catalogues, and name on stderr the scripts and stacks that are left out.
 
     Raises:
@@ -40,7 +40,7 @@ def load_catalogue(places: Places) -> Catalogue:
     return catalogue
 
 
-def read_catalogue(places: Places) -> Catalogue:
+def read_catalogue(places: CatalogueLocations) -> Catalogue:
     """Return these catalogues, read anew only if a script has changed.
 
     Raises:
@@ -50,7 +50,7 @@ def read_catalogue(places: Places) -> Catalogue:
     return remember("catalogue", files, partial(_load, places), key=repr(places))
 
 
-def _load(places: Places) -> Catalogue:
+def _load(places: CatalogueLocations) -> Catalogue:
     from repros.engine.catalogue import load  # noqa: PLC0415 - only what has changed is read
 
     copyreg.pickle(Requirement, lambda requirement: (make_requirement, (str(requirement),)))
@@ -69,7 +69,7 @@ def choose_interpreter(given: Path) -> Path:
     Raises:
         ReprosError: a folder that is not an environment.
     """
-    from repros.engine.environments.bytecode import write_no_bytecode  # noqa: PLC0415 - most commands need no environment
+    from repros.engine.environments.use import write_no_bytecode  # noqa: PLC0415 - most commands need no environment
 
     write_no_bytecode()
     return find_interpreter(given)

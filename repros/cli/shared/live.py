@@ -13,8 +13,8 @@ from repros.cli.shared.live_line import LiveLine
 from repros.cli.shared.output import PLAIN_TERMINALS, Page, show_text
 from repros.engine import record
 from repros.engine.pipeline import Observer
-from repros.engine.results_file import begin_results
-from repros.model import Cell, Result, Unavailable, Verdict, cell_label
+from repros.engine.record import begin_results
+from repros.model import Cell, CellResult, Unavailable, Verdict, cell_label
 from repros.text import table
 from repros.text.explain import explain
 from repros.text.styled import Text
@@ -65,7 +65,7 @@ class LiveReporter(Observer):
         if self._held is not None:
             self._held.close()
 
-    def say(self, line: str) -> None:
+    def report_progress(self, line: str) -> None:
         """Show a line of progress that does not belong to a cell."""
         if not self._quiet:
             show_text(self._out, line, "dim")
@@ -93,7 +93,7 @@ class LiveReporter(Observer):
         self._running[_label(cell)] = None
         self._update_live_line()
 
-    def finished(self, result: Result) -> None:
+    def finished(self, result: CellResult) -> None:
         """Show a result, with an explanation if it does not agree."""
         self.lines.append(record.line(result))
         if result.verdict is Verdict.UNAVAILABLE and not self._verbose:
@@ -130,7 +130,7 @@ class LiveReporter(Observer):
             if self._results.stat().st_size:
                 show_text(self._out, f"results: {relative_to_cwd(self._results)}", "dim")
 
-    def _result_line(self, result: Result) -> Text:
+    def _result_line(self, result: CellResult) -> Text:
         counter = f"[{self._done:>{len(str(self._total))}}/{self._total}] "
         if result.verdict is Verdict.UNAVAILABLE:
             counter = " " * len(counter)

@@ -10,7 +10,7 @@ import click
 
 from repros.cli.shared.output import console, show_text
 from repros.model import Device
-from repros.model.settings import Places, find_places, foreign_settings
+from repros.model.settings import CatalogueLocations, find_catalogues, foreign_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,11 +18,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 """Add `--json`, for one JSON value instead of text."""
 
 
-def _find_places(context: click.Context, _: click.Parameter, given: tuple[Path, ...]) -> Places:
+def _find_places(context: click.Context, _: click.Parameter, given: tuple[Path, ...]) -> CatalogueLocations:
     if not context.resilient_parsing:  # not for completions
         name_foreign_settings()
     # A relative path names another folder once the working directory has changed.
-    return find_places([path.absolute() for path in given])
+    return find_catalogues([path.absolute() for path in given])
 
 
 def name_foreign_settings(folder: Path | None = None) -> None:

@@ -15,7 +15,7 @@ from repros.engine import environments
 from repros.engine.own_folder import new_log_folder
 from repros.engine.stacks import load_stacks
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 from repros.scripts.try_.needs import Needs, read_needs
 from repros.scripts.try_.program import Program
 from repros.scripts.try_.run import Attempt, Task, attempt
@@ -155,13 +155,13 @@ def make_task(
     return Task(script, needs, arguments, options, limits, find_walls(network=network))
 
 
-def ready_stacks(places: Places) -> tuple[str, ...]:
+def ready_stacks(places: CatalogueLocations) -> tuple[str, ...]:
     """Return the stacks whose environments have been made, `current` first, then the newer ones first."""
     names = [name for name, stack in load_stacks(places).items() if environments.ready(stack)]
     return ("current", *sorted((name for name in names if name != "current"), reverse=True))
 
 
-def try_on(task: Task, stacks: tuple[str, ...], places: Places) -> list[Attempt]:
+def try_on(task: Task, stacks: tuple[str, ...], places: CatalogueLocations) -> list[Attempt]:
     """Run a script on stacks and return what was seen; say on stderr how it runs, and what was seen on each."""
     err = console(stderr=True)
     where = choose_where(stacks, None, places)
@@ -172,7 +172,7 @@ def try_on(task: Task, stacks: tuple[str, ...], places: Places) -> list[Attempt]
             (),
             where,
             new_log_folder(LOGS),
-            say=lambda line: show_text(err, line, "dim"),
+            report_progress=lambda line: show_text(err, line, "dim"),
             begins=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
         for each in running:

@@ -11,28 +11,31 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.cli.shared.inputs import choose_interpreter
 from repros.cli.shared.options import F
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.engine.environments.extended import extend
-from repros.engine.environments.uv import Say
+from repros.engine.environments.uv import ReportProgress
 from repros.engine.plan import HOME
 from repros.engine.stacks import load_stacks, pick
 from repros.model.errors import ReprosError
-from repros.model.settings import Places
+from repros.model.settings import CatalogueLocations
 
 
 def choose_where(
-    stacks: tuple[str, ...], python: Path | None, places: Places, default: tuple[str, ...] = (HOME, "current")
-) -> Where:
+    stacks: tuple[str, ...],
+    python: Path | None,
+    places: CatalogueLocations,
+    default: tuple[str, ...] = (HOME, "current"),
+) -> Targets:
     """Return where to run, from the values of `--stack` and `--python`; on the default stacks if neither is given.
 
     Raises:
         click.UsageError: both are given.
     """
     if python is None:
-        return Where(stacks or default, known=load_stacks(places))
+        return Targets(stacks or default, known=load_stacks(places))
     if stacks:
         raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
-    return Where(python=choose_interpreter(python))
+    return Targets(python=choose_interpreter(python))
 
 
 def _read_requirements(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[Requirement, ...]:
@@ -64,7 +67,7 @@ with_option = requirement_option(
 """Add `--with`."""
 
 
-def extend_stacks(where: Where, wanted: Sequence[Requirement], say: Say) -> Where:
+def extend_stacks(where: Targets, wanted: Sequence[Requirement], report_progress: ReportProgress) -> Targets:
     """Return where to run if packages are replaced or added on each stack; nothing is installed yet.
 
     Raises:
@@ -73,6 +76,6 @@ def extend_stacks(where: Where, wanted: Sequence[Requirement], say: Say) -> Wher
     """
     if not wanted:
         return where
-    stacks = [extend(pick(where.known, name), wanted, say) for name in where.stacks]
+    stacks = [extend(pick(where.known, name), wanted, report_progress) for name in where.stacks]
     known = {**where.known, **{stack.name: stack for stack in stacks}}
     return replace(where, stacks=tuple(stack.name for stack in stacks), known=known)

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from repros.model import Repro, Variant
 from repros.model.affected import AnyOf, Overlap, Term, evaluate, packages_of
-from repros.model.unmeasured import Gap, existence, find_gaps, settle
+from repros.model.unmeasured import UnmetRequirement, existence, find_unmet, settle
 
 
 class AffectedState(StrEnum):
@@ -43,7 +43,7 @@ class AffectedCheck:
     """If these versions are not affected: variants with the same message for which they are."""
     all_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The versions that the log states for any package."""
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[UnmetRequirement, ...] = ()
     """If that is why the state is unknown: what the script needs and these versions do not meet."""
     exists: tuple[AnyOf, ...] = ()
     """If these versions are not affected because they do not have what fails: the ranges that have it."""
@@ -64,7 +64,7 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
     """
     shown = sorted(variants, key=lambda variant: variant.name != "failing") or [repro.failing]
     ranges = shown[0].affected
-    exists, gaps = existence(repro, shown[0]), find_gaps(repro, shown[0], partial(_met, versions))
+    exists, gaps = existence(repro, shown[0]), find_unmet(repro, shown[0], partial(_met, versions))
     found, there = _overlap(ranges, versions), _overlap(exists, versions)
     settled = settle(found, there, gaps)
     state = _STATES.get(settled, AffectedState.UNKNOWN)

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from repros.diagnose.match.hints import Hints, hints_of
 from repros.diagnose.match.squash import squash
 from repros.engine.signature import END, matched_text, normalise
-from repros.model import Outcome, Raised, Repro, Signature, Variant
+from repros.model import ExpectedOutcome, Raised, Repro, Signature, Variant
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _QUOTED_IN_PROSE = re.compile(r"\w+ \w+ \w+[^\"\u201c`]{0,200}[\"\u201c`]$")
@@ -207,7 +207,7 @@ def _signature_entries(repros: Iterable[Repro]) -> Iterator[SignatureEntry]:
     for repro in repros:
         by_signature: dict[Signature, list[Variant]] = {}
         for variant in repro.variants:
-            if variant.outcome is Outcome.FAILS and variant.signature.raises:
+            if variant.outcome is ExpectedOutcome.FAILS and variant.signature.raises:
                 by_signature.setdefault(variant.signature, []).append(variant)
         for signature, variants in by_signature.items():
             yield SignatureEntry(repro, signature, tuple(variants))

@@ -12,7 +12,7 @@ from repros.diagnose.match import AffectedState, Against, Candidate, Confidence,
 from repros.diagnose.match.hints import hints_of
 from repros.model import Repro, Role, Variant
 from repros.model.ranges import affected_text, every_release_of
-from repros.model.unmeasured import Gap, not_measured
+from repros.model.unmeasured import UnmetRequirement, not_measured
 
 
 def confidence_reason(candidate: Candidate) -> str:
@@ -111,7 +111,7 @@ def versions_reason(candidate: Candidate) -> str:
             assert_never(check.state)
 
 
-def _gap_text(gap: Gap, versions: Mapping[str, Sequence[str]]) -> str:
+def _gap_text(gap: UnmetRequirement, versions: Mapping[str, Sequence[str]]) -> str:
     name = canonicalize_name(gap.requirement.name)
     return not_measured(gap.requirement, gap.overlap, f"{name} {' and '.join(versions[name])}")
 

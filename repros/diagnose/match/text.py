@@ -15,7 +15,7 @@ from repros.diagnose.match.reasons import (
     versions_reason,
 )
 from repros.engine.consequences import is_consequence
-from repros.model import Kind, Repro, Role, Variant
+from repros.model import FailureKind, Repro, Role, Variant
 from repros.text.layout import entries, entry, heading, label_lines
 from repros.text.styled import Text
 from repros.text.threads import kind_text
@@ -56,7 +56,7 @@ def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
     yield from entry(confidence.value, confidence_reason(candidate), width, style=_STYLES[confidence])
     yield from entry("seen", _sightings_text(candidate.sightings), width)
     yield from entry("versions", versions_reason(candidate), width)
-    if repro.kind is not Kind.BUG:
+    if repro.kind is not FailureKind.BUG:
         yield from entry("kind", kind_text(repro.kind, repro.documented), width)
     labels = _POSSIBLE_ROLE_LABELS if confidence is Confidence.POSSIBLE else _ROLE_LABELS
     for role, label in labels.items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from repros.diagnose.match import AffectedState, Confidence
 from repros.diagnose.match.affected import check_affected
 from repros.diagnose.watch.finding import Finding
-from repros.model import Outcome, Repro, Variant
+from repros.model import ExpectedOutcome, Repro, Variant
 
 CRASH = "crash"
 """The check of an exception that ended the program."""
@@ -50,7 +50,7 @@ def checks_of(repro: Repro, variant: Variant) -> tuple[str, ...]:
 
     Those that it names, its repro's if it fails silently, `crash` if it raises more than its script's own assert.
     """
-    if variant.outcome is not Outcome.FAILS or variant.finds != repro.finds:
+    if variant.outcome is not ExpectedOutcome.FAILS or variant.finds != repro.finds:
         return variant.finds
     is_silent = repro.silent and variant.signature.raises in {None, "AssertionError"}
     return repro.finds if is_silent else (CRASH,)

@@ -41,7 +41,7 @@ class Options:
 
     def environ(self, folder: Path) -> dict[str, str]:
         """Return the environment variables of the program."""
-        kept = {name: value for name, value in os.environ.items() if name not in contract.OF_THE_WATCH}
+        kept = {name: value for name, value in os.environ.items() if name not in contract.WATCH_VARIABLES}
         chosen = (frozenset(self.only), frozenset(self.skip), frozenset(self.also))
         ours = watch.Options(str(folder), self.every, *chosen).to_environ()
         ours["PYTHONPATH"] = contract.python_path(kept.get("PYTHONPATH"))

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from repros.engine.environments.store import ensure
 from repros.engine.stacks import stack
 from repros.model.errors import ReprosError
-from repros.model.settings import find_places
+from repros.model.settings import find_catalogues
 
 
-def _say(line: str) -> None:
+def _report_progress(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m repros.engine.environments", description=main.__doc__)
     parser.add_argument("name", metavar="NAME", help="a stack: see `repros stacks`")
     try:
-        sys.stdout.write(f"{ensure(stack(parser.parse_args(arguments).name, find_places()), _say)}\n")
+        sys.stdout.write(f"{ensure(stack(parser.parse_args(arguments).name, find_catalogues()), _report_progress)}\n")
     except ReprosError as error:
         parser.error(str(error))
 

@@ -13,8 +13,27 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.engine.environments.uv import run_uv
-from repros.engine.environments.withdrawn import constraints
 from repros.model.packages import RELEASED_TOGETHER
+
+WITHDRAWN = (
+    # Their wheels ran a credential stealer at `import lightning` (30 April 2026). The index has removed them; a
+    # mirror or a cache may still have them. github.com/Lightning-AI/pytorch-lightning, GHSA-w37p-236h-pfx3.
+    Requirement("lightning!=2.6.2,!=2.6.3"),
+    Requirement("pytorch-lightning!=2.6.2,!=2.6.3"),
+)
+"""Constraints that every resolution must satisfy."""
+
+
+def is_withdrawn(name: str, version: Version) -> bool:
+    """Return whether a release is withdrawn."""
+    same = (r for r in WITHDRAWN if canonicalize_name(r.name) == canonicalize_name(name))
+    return any(not requirement.specifier.contains(version, prereleases=True) for requirement in same)
+
+
+def constraints() -> str:
+    """Return the text of a constraints file that excludes the withdrawn releases."""
+    return "".join(f"{requirement}\n" for requirement in WITHDRAWN)
+
 
 WANTED, CONSTRAINTS = "stack.in", "withdrawn.txt"
 """Names of files, by which uv's comments name who asks for a distribution."""

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from repros.engine.environments.store import MARKER, EnvironmentFailedError, ensure, place
 from repros.engine.environments.use import hold
-from repros.engine.environments.uv import Say
+from repros.engine.environments.uv import ReportProgress
 from repros.model.stack import Stack
 
 _COPY = re.compile(r".*-[0-9a-f]{12}-copy\d*")
@@ -25,7 +25,7 @@ _NOT_LINKED = (MARKER, ".lock")
 
 
 @contextlib.contextmanager
-def copy(stack: Stack, say: Say) -> Iterator[Path]:
+def copy(stack: Stack, report_progress: ReportProgress) -> Iterator[Path]:
     """Yield the interpreter of a copy of the stack's environment, which the caller may change; remove it afterwards.
 
     Its files are hard links to those of the stack's environment, which is made if it is missing. That one stays as it
@@ -41,7 +41,7 @@ def copy(stack: Stack, say: Say) -> Iterator[Path]:
             held.callback(shutil.rmtree, root, ignore_errors=True)
             _remove_left(root.parent)
             with hold([stack]):
-                ensure(stack, say)
+                ensure(stack, report_progress)
                 _link(place(stack), root)
         except (OSError, _CopyError) as error:
             raise EnvironmentFailedError(stack, f"its copy cannot be written ({error})") from error

@@ -16,11 +16,10 @@ from packaging.utils import canonicalize_name
 from repros.engine.environments.compile import compile_requirements, exchange, own_folder, released_together
 from repros.engine.environments.resolve import BUILDS_OF_THEIR_OWN, portable
 from repros.engine.environments.store import ready, short_name
-from repros.engine.environments.uv import Say, UvError
+from repros.engine.environments.uv import ReportProgress, UvError
 from repros.model.cache import VARIABLE, cache_folder
 from repros.model.errors import ReprosError
-from repros.model.lock import Pin
-from repros.model.stack import Stack
+from repros.model.stack import Pin, Stack
 
 _NO_OPTION = "--exclude-newer-package"
 """In the error of a uv that does not know the option, or not for a package without a limit."""
@@ -44,7 +43,7 @@ class UnresolvedError(ReprosError):
 
 
 @dataclass(frozen=True)
-class Change:
+class VersionChange:
     """A distribution of which a stack and its extension have different releases."""
 
     name: str
@@ -70,15 +69,15 @@ class ExtendedStack(Stack):
     """What is replaced or added."""
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[VersionChange, ...]:
         """How it differs from its base, first in what was asked for."""
         own, before = _versions(self.pins), _versions(self.base.pins)
         names = dict.fromkeys((*(canonicalize_name(each.name) for each in self.wanted), *sorted({*own, *before})))
-        found = (Change(name, own.get(name), before.get(name)) for name in names)
+        found = (VersionChange(name, own.get(name), before.get(name)) for name in names)
         return tuple(change for change in found if change.version != change.before)
 
 
-def extend(stack: Stack, wanted: Iterable[Requirement], say: Say) -> Stack:
+def extend(stack: Stack, wanted: Iterable[Requirement], report_progress: ReportProgress) -> Stack:
     """Return a stack with packages replaced or added; the stack itself if it has them already.
 
     What is resolved is kept, so that the next time needs no index. Nothing is installed.
@@ -86,7 +85,7 @@ def extend(stack: Stack, wanted: Iterable[Requirement], say: Say) -> Stack:
     Args:
         stack: the stack.
         wanted: the packages: any release, or those of a range, of which the stack's own stays if it is one of them.
-        say: receives what it has instead of the stack's versions, unless its environment is there already.
+        report_progress: receives what it has instead of the stack's versions, unless its environment is there already.
 
     Raises:
         UnresolvedError: they do not work with the stack, or no index answers.
@@ -96,10 +95,10 @@ def extend(stack: Stack, wanted: Iterable[Requirement], say: Say) -> Stack:
     if not extended.lock.exists():
         _write(extended.lock, _resolve(extended))
     if not extended.changes:
-        say(f"{stack.name} has {', '.join(str(each) for each in extended.wanted)} already")
+        report_progress(f"{stack.name} has {', '.join(str(each) for each in extended.wanted)} already")
         return stack
     if not ready(extended):
-        say(f"{extended.name} is to be made: {', '.join(map(str, extended.changes))}")
+        report_progress(f"{extended.name} is to be made: {', '.join(map(str, extended.changes))}")
     return extended
 
 

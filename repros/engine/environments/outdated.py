@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from repros.engine.environments.releases import Release, candidate_releases, fetch_files
+from repros.engine.environments.releases import PackageRelease, candidate_releases, fetch_files
 from repros.model.stack import Stack
 
 DAYS_TO_FOLLOW = 31
@@ -25,7 +25,7 @@ class Lag:
     package: str
     """Canonical name."""
     pinned: Version
-    first: Release
+    first: PackageRelease
     """The newer release that came out first: the stack has been behind since its day."""
     newest: Version
 

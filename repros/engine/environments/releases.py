@@ -24,8 +24,8 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from repros.engine.environments.compile import is_withdrawn
 from repros.engine.environments.pip_settings import uv_settings
-from repros.engine.environments.withdrawn import is_withdrawn
 from repros.model.errors import ReprosError
 
 _PYPI = "https://pypi.org/simple"
@@ -35,7 +35,7 @@ _TIMEOUT = 60
 
 
 @dataclass(frozen=True)
-class Release:
+class PackageRelease:
     """One version of a project."""
 
     version: Version
@@ -116,7 +116,7 @@ def candidate_releases(
     requirements: Sequence[Requirement] = (),
     *,
     keep: Iterable[Version] = (),
-) -> list[Release]:
+) -> list[PackageRelease]:
     """Return the releases that can be tried, oldest first.
 
     These exclude pre-releases, yanked and withdrawn releases, releases without a file for this Python, and releases on
@@ -131,7 +131,7 @@ def candidate_releases(
     """
     kept, tags = set(keep), _wheel_tags(python)
     bounds = [r.specifier for r in requirements if canonicalize_name(r.name) == canonicalize_name(project)]
-    releases: dict[Version, Release] = {}
+    releases: dict[Version, PackageRelease] = {}
     for file in files:
         version = _matching_version(file, tags)
         if (
@@ -143,9 +143,9 @@ def candidate_releases(
             or not all(bound.contains(version, prereleases=True) for bound in bounds)
         ):
             continue
-        known = releases.get(version, Release(version, file.uploaded))
+        known = releases.get(version, PackageRelease(version, file.uploaded))
         size = file.size if file.name.endswith(".whl") else known.size
-        releases[version] = Release(version, min(known.date, file.uploaded), size)
+        releases[version] = PackageRelease(version, min(known.date, file.uploaded), size)
     return [releases[version] for version in sorted(releases)]
 
 

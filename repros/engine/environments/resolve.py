@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from repros.engine.environments.compile import CONSTRAINTS, WANTED, compile_requirements, own_folder
 from repros.engine.environments.uv import UvError, run_uv
 from repros.engine.stacks import is_private, load_stacks, stack
-from repros.model.settings import find_places
+from repros.model.settings import find_catalogues
 from repros.model.stack import Stack
 
 _HEADER = """\
@@ -148,8 +148,8 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m repros.engine.environments.resolve", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a stack; all if not given")
     names = parser.parse_args(arguments).names
-    places = find_places()
-    for wanted in [stack(name, places) for name in names] or load_stacks(places).values():
+    locations = find_catalogues()
+    for wanted in [stack(name, locations) for name in names] or load_stacks(locations).values():
         sys.stdout.write(f"{write_lock(wanted).name}\n")
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from repros.engine.environments.integrity import find_damage
-from repros.engine.environments.store import drop, place, ready
-from repros.engine.environments.uv import Say
+from repros.engine.environments.store import drop, find_damage, place, ready
+from repros.engine.environments.uv import ReportProgress
 from repros.model.stack import Stack
 
 MARKER = ".repros-made-for-the-matrix"
@@ -58,7 +58,7 @@ def _lock_alone(file: BinaryIO) -> bool:
 
 
 @contextlib.contextmanager
-def drop_afterwards(stack: Stack, say: Say, *, keep: bool) -> Iterator[None]:
+def drop_afterwards(stack: Stack, report_progress: ReportProgress, *, keep: bool) -> Iterator[None]:
     """Mark an environment that the block makes, and drop it at the end unless it is to be kept.
 
     An environment kept by an earlier run still has the marker; the next run that does not keep it drops it.
@@ -69,17 +69,17 @@ def drop_afterwards(stack: Stack, say: Say, *, keep: bool) -> Iterator[None]:
     finally:
         if ready(stack) and not was_ready:
             (place(stack) / MARKER).touch()
-        drop_marked(stack, say, keep=keep)
+        drop_marked(stack, report_progress, keep=keep)
 
 
-def drop_marked(stack: Stack, say: Say, *, keep: bool) -> None:
+def drop_marked(stack: Stack, report_progress: ReportProgress, *, keep: bool) -> None:
     """Drop the environment of a stack if a run has made it, this one or one with `keep`, and say so."""
     if keep or not (place(stack) / MARKER).exists():
         return
     if drop_unless_held(stack):
-        say(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")
+        report_progress(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")
     else:
-        say(f"kept the environment of stack {stack.name}, which another process uses")
+        report_progress(f"kept the environment of stack {stack.name}, which another process uses")
 
 
 def find_loss(stack: Stack, python: Path) -> str | None:
@@ -96,3 +96,12 @@ def find_loss(stack: Stack, python: Path) -> str | None:
 
 def _lock_file(stack: Stack) -> Path:
     return place(stack).with_name(f"{place(stack).name}.used")
+
+
+def write_no_bytecode() -> None:
+    """Let the processes that are started from now on write no `__pycache__`, whatever the user has set.
+
+    Python would write one beside each module that it imports for the first time: into the user's environment, in which
+    nothing may change. What is compiled there already is still read.
+    """
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

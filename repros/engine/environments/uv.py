@@ -14,7 +14,7 @@ from pathlib import Path
 from repros.engine.environments.pip_settings import uv_settings
 from repros.model.errors import ReprosError
 
-Say = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 """Receives one line of progress for the user."""
 
 watch_uv: ContextVar[Callable[[subprocess.Popen[str]], AbstractContextManager[object]]] = ContextVar(
@@ -53,13 +53,13 @@ def _shorten_build(lines: list[str]) -> list[str]:
     return [*lines[:begin], *[line for line in written if line][-1:]]
 
 
-def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:
+def run_uv(*arguments: str | Path, folder: Path, report_progress: ReportProgress | None = None) -> str:
     """Run uv with pip's settings and return its output, stdout and stderr merged.
 
     Args:
         *arguments: the command and its options.
         folder: where to run it; not the user's working directory, since uv reads the settings of the project around it.
-        say: receives uv's lines of progress as they come.
+        report_progress: receives uv's lines of progress as they come.
 
     Raises:
         UvError: uv ended with an error.
@@ -84,8 +84,8 @@ def run_uv(*arguments: str | Path, folder: Path, say: Say | None = None) -> str:
             with watch_uv.get()(process):
                 for line in process.stdout or ():
                     lines.append(line.rstrip())
-                    if say is not None and line.lstrip().startswith(_PROGRESS):
-                        say(f"  {line.strip()}")
+                    if report_progress is not None and line.lstrip().startswith(_PROGRESS):
+                        report_progress(f"  {line.strip()}")
         except BaseException:  # an interrupt must not leave a download running
             process.kill()
             raise

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from repros.engine.evidence.files import folder_for, read, remove, write
-from repros.engine.evidence.measurement import Evidence, Measurement, VariantVerdict
+from repros.engine.evidence.measurement import Evidence, Measurement, Unit, VariantVerdict
 from repros.engine.evidence.status import StackStatus, measured_devices, stack_status
-from repros.engine.evidence.unit import Unit
 
 __all__ = [
     "Evidence",

@@ -22,15 +22,14 @@ from typing import Any
 
 from repros import model
 from repros.engine.evidence import ledger
-from repros.engine.evidence.measurement import Evidence, Measurement, VariantVerdict
+from repros.engine.evidence.measurement import Evidence, Measurement, Unit, VariantVerdict
 from repros.engine.evidence.toml import inline_table, quoted
-from repros.engine.evidence.unit import Unit
 from repros.engine.stacks import is_private
 from repros.model import Device, Repro, Stack, Verdict
 from repros.model.cache import cache_folder
 from repros.model.cache.snapshot import files_below, remember
 from repros.model.errors import ReprosError
-from repros.model.settings import EVIDENCE, PACKAGE, Places
+from repros.model.settings import EVIDENCE, PACKAGE, CatalogueLocations
 
 _FILE = re.compile(r".+-[0-9]{4}\.toml")
 """The name of a file with the evidence of one id."""
@@ -47,7 +46,7 @@ def folder_for(repro: Repro, stack: Stack) -> Path:
     return EVIDENCE if private is None else private / "evidence"
 
 
-def read(folder: Path | None = None, places: Places = PACKAGE) -> Evidence:
+def read(folder: Path | None = None, locations: CatalogueLocations = PACKAGE) -> Evidence:
     """Read all evidence below a folder; by default that of the package and that of these private catalogues.
 
     Of two measurements of one unit, which clashing ids lead to, the package's counts.
@@ -57,7 +56,7 @@ def read(folder: Path | None = None, places: Places = PACKAGE) -> Evidence:
     """
     if folder is not None:
         return _read_files(sorted(_list_files(folder)))
-    folders = [*(private / "evidence" for private in reversed(places.private_folders)), EVIDENCE]
+    folders = [*(private / "evidence" for private in reversed(locations.private_folders)), EVIDENCE]
     files = [file for place in folders for file in sorted(_list_files(place))]
     readers = [file for place in _READERS for file in files_below(place, ".py")]
     return remember("evidence", [*files, *readers], partial(_read_files, files))

@@ -10,9 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from repros.engine.evidence.measurement import Measurement
+from repros.engine.evidence.measurement import Measurement, Unit
 from repros.engine.evidence.toml import inline_table, quoted
-from repros.engine.evidence.unit import Unit
 
 NAME = "ledger.toml"
 _HEAD = "# When, where and from which inputs the evidence on {stack} was measured. Written by `repros matrix`.\n"

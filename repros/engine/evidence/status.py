@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import groupby
 
-from repros.engine.evidence.measurement import Evidence
-from repros.engine.evidence.unit import Unit
+from packaging.utils import canonicalize_name
+
+from repros.engine.evidence.measurement import Evidence, Unit
 from repros.model import Device, Repro, Stack
 
 
@@ -33,3 +36,35 @@ def stack_status(repro: Repro, stack: Stack, evidence: Evidence) -> StackStatus 
 def measured_devices(repro: Repro, evidence: Evidence) -> list[Device]:
     """Return the devices on which a failure was measured, in alphabetical order."""
     return sorted({unit.device for unit in evidence if unit.repro == repro.id})
+
+
+_CANNOT_RUN = "cannot run"
+
+
+def describe_stacks(repro: Repro, stacks: Sequence[Stack], evidence: Evidence) -> str:
+    """Return on which stacks a failure occurs: `fails on 2023-12 to 2024-06; clean on 2024-09; cannot run on 2023-05`.
+
+    Where the script cannot run, the failure may be there all the same.
+    """
+    by_stack = {stack.name: _word(repro, stack, evidence) for stack in stacks}
+    words = [word for word in (*StackStatus, _CANNOT_RUN) if word in by_stack.values()]
+    parts = [f"{word} on {', '.join(_stack_spans(by_stack, word))}" for word in words]
+    return "; ".join(parts) if words and words != [_CANNOT_RUN] else "not measured yet"
+
+
+def _word(repro: Repro, stack: Stack, evidence: Evidence) -> str | None:
+    """Return the status of a stack, or that the script cannot run on its releases; None if neither is known."""
+    pins = {canonicalize_name(pinned.name): pinned.specifier for pinned in stack.requirements}
+    for needed in repro.needs(repro.failing):
+        for pin in pins.get(canonicalize_name(needed.name), ()):
+            if not needed.specifier.contains(pin.version, prereleases=True):
+                return _CANNOT_RUN
+    return stack_status(repro, stack, evidence)
+
+
+def _stack_spans(by_stack: dict[str, str | None], status: str) -> Iterator[str]:
+    """Yield the stacks with one status, neighbours together: `2023-12 to 2024-06`."""
+    for found, group in groupby(by_stack, key=by_stack.__getitem__):
+        names = list(group)
+        if found == status:
+            yield names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

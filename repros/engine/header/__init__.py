@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from repros.engine.header.block import Block, HeaderError
+from repros.engine.header.block import HeaderBlock, HeaderError
 from repros.engine.header.keys import NAME, REPRO, flattened, parsed, requirements, variant_keys
-from repros.model.repro import Kind, Outcome, Repro, Signature, Upstream, Variant
-from repros.model.settings import PACKAGE, Places
+from repros.model.repro import ExpectedOutcome, FailureKind, Repro, Signature, Upstream, Variant
+from repros.model.settings import PACKAGE, CatalogueLocations
 
 __all__ = ["HeaderError", "has_header", "read", "restated_keys"]
 
@@ -41,7 +41,7 @@ def has_header(path: Path) -> bool:
         return False
 
 
-def read(path: Path, places: Places = PACKAGE) -> Repro:
+def read(path: Path, locations: CatalogueLocations = PACKAGE) -> Repro:
     """Read and check one repro script; the catalogues in use tell which one it is of.
 
     Raises:
@@ -51,9 +51,9 @@ def read(path: Path, places: Places = PACKAGE) -> Repro:
         source = _read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise HeaderError(path, 1, f"cannot be read as UTF-8 text: {error}") from error
-    block = Block(path, source)
+    block = HeaderBlock(path, source)
     repro = _repro(block, block.table("tool.repro"), _docstring(block))
-    return replace(repro, origin=places.origin_of(path))
+    return replace(repro, origin=locations.origin_of(path))
 
 
 def restated_keys(path: Path) -> Iterator[tuple[str, str]]:
@@ -64,7 +64,7 @@ def restated_keys(path: Path) -> Iterator[tuple[str, str]]:
     Raises:
         HeaderError: the header is invalid.
     """
-    block = Block(path, _read_text(path))
+    block = HeaderBlock(path, _read_text(path))
     data, doc = block.table("tool.repro"), _docstring(block)
     repro = _repro(block, data, doc)
     for table, keys, rest in _shortened(data):
@@ -100,7 +100,7 @@ def _read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
+def _repro(block: HeaderBlock, data: Mapping[str, Any], doc: str) -> Repro:
     """Check the whole header and build the repro."""
     at = "tool.repro"
     if isinstance(pasted := data.get("pasted"), Mapping):
@@ -117,7 +117,7 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
         raise block.error("", "dependencies", "expected dependencies: a list of requirements") from None
     variants = values.pop("variants")
     documented = parsed(block, f"{at}.variants.failing", variants["failing"], variant_keys("failing"))
-    if documented["outcome"] is not Outcome.FAILS:
+    if documented["outcome"] is not ExpectedOutcome.FAILS:
         problem = "outcome of the failing variant; expected 'fails'"
         raise block.error(f"{at}.variants.failing", "outcome", problem)
     failing = _signature(block, "failing", documented)
@@ -134,9 +134,9 @@ def _repro(block: Block, data: Mapping[str, Any], doc: str) -> Repro:
     )
 
 
-def _check_together(block: Block, at: str, values: Mapping[str, Any]) -> None:
+def _check_together(block: HeaderBlock, at: str, values: Mapping[str, Any]) -> None:
     """Refuse values of the repro's keys that are right alone and wrong together."""
-    if values["kind"] is not Kind.BUG and values["documented"] is None:
+    if values["kind"] is not FailureKind.BUG and values["documented"] is None:
         kind = values["kind"].value
         problem = f"a failure that is {kind!r} lacks 'documented'; expected the address that documents it"
         raise block.error(at, "kind", problem)
@@ -159,7 +159,7 @@ def _inner(values: Mapping[str, Any], table: str) -> dict[str, Any]:
     return {key.removeprefix(f"{table}."): value for key, value in values.items() if key.startswith(f"{table}.")}
 
 
-def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], failing: Signature) -> Variant:
+def _variant(block: HeaderBlock, name: str, data: Any, repro: Mapping[str, Any], failing: Signature) -> Variant:
     """Build one variant; keys that it omits are inherited from the repro and the failing variant."""
     table = f"tool.repro.variants.{name}"
     if not NAME.fullmatch(name):
@@ -173,10 +173,10 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
                 f"{key} of [{table}] names {str(unknown[0])!r}; expected some of the repro's: {', '.join(repro[key])}"
             )
             raise block.error(table, key, problem)
-    if values["contrast"] and values["outcome"] is not Outcome.PASSES:
+    if values["contrast"] and values["outcome"] is not ExpectedOutcome.PASSES:
         raise block.error(table, "contrast", "contrast is for a variant that passes; expected outcome = 'passes'")
     own = _signature(block, name, values)
-    inherited = repro["finds"] if values["outcome"] is Outcome.FAILS else ()
+    inherited = repro["finds"] if values["outcome"] is ExpectedOutcome.FAILS else ()
     return Variant(
         name=name,
         outcome=values["outcome"],
@@ -193,7 +193,7 @@ def _variant(block: Block, name: str, data: Any, repro: Mapping[str, Any], faili
     )
 
 
-def _signature(block: Block, name: str, values: Mapping[str, Any]) -> Signature | None:
+def _signature(block: HeaderBlock, name: str, values: Mapping[str, Any]) -> Signature | None:
     """Build a variant's own signature, if it has one."""
     table = f"tool.repro.variants.{name}"
     raises, match, ends = values["raises"], values["match"], values["ends"]
@@ -201,7 +201,7 @@ def _signature(block: Block, name: str, values: Mapping[str, Any]) -> Signature 
         raise block.error(table, "frames", f"[{table}] has frames without a signature; expected 'raises' beside them")
     if raises is None and match is None and ends is None:
         return None
-    if values["outcome"] is Outcome.PASSES:
+    if values["outcome"] is ExpectedOutcome.PASSES:
         raise block.error(table, "raises", "a variant that passes has no signature; expected it under one that fails")
     if ends is not None and (raises or match):
         raise block.error(table, "ends", "expected either 'ends' or 'raises' with 'match', not both")
@@ -210,7 +210,7 @@ def _signature(block: Block, name: str, values: Mapping[str, Any]) -> Signature 
     return Signature(raises=raises, match=match or (), ends=ends, frames=values["frames"] or ())
 
 
-def _docstring(block: Block) -> str:
+def _docstring(block: HeaderBlock) -> str:
     """Return the script's docstring, after checking that the script is Python and has one."""
     try:
         doc = ast.get_docstring(ast.parse(block.source))

@@ -24,7 +24,7 @@ class HeaderError(ReprosError):
         self.line = line
 
 
-class Block:
+class HeaderBlock:
     """A script's PEP 723 block.
 
     Raises:

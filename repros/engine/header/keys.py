@@ -9,9 +9,9 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from repros.engine.header.block import Block
+from repros.engine.header.block import HeaderBlock
 from repros.engine.values import Key, boolean, list_of, match_text, quote, text
-from repros.model import Device, End, Kind, Outcome
+from repros.model import Device, End, ExpectedOutcome, FailureKind
 from repros.model.affected import AnyOf
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -86,7 +86,7 @@ _FINDS = Key("a list of names of checks in lower case", list_of(_matching(NAME))
 REPRO: Mapping[str, Key] = {
     "id": Key("an id such as RPR-0001", _matching(_ID), required=True),
     "title": Key("a sentence", text, required=True, decides=False),
-    "kind": Key("one of: " + ", ".join(Kind), Kind, required=True, decides=False),
+    "kind": Key("one of: " + ", ".join(FailureKind), FailureKind, required=True, decides=False),
     "documented": Key(_A_LINK, _matching(_LINK), decides=False),
     "upstream.reports": _links(f"{_LINKS}, empty if nobody has reported the failure", required=True),
     "upstream.introduced_by": _links(_LINKS),
@@ -114,7 +114,7 @@ REPRO: Mapping[str, Key] = {
 
 # The default of a variant's key is what it inherits from the repro, or from the failing variant.
 VARIANT: Mapping[str, Key] = {
-    "outcome": Key("'fails' or 'passes'", Outcome, required=True),
+    "outcome": Key("'fails' or 'passes'", ExpectedOutcome, required=True),
     "about": Key("a line saying what this variant does", text, required=True, decides=False),
     "raises": Key("the name of an exception class", _matching(re.compile(r"[A-Za-z_][\w.]*"))),
     "match": Key("text of the message, or a list of alternative texts", _match_texts),
@@ -134,7 +134,7 @@ VARIANT: Mapping[str, Key] = {
     "requires": Key(_RANGES, list_of(_version_range)),
 }
 
-_OUTCOMES = {"failing": Outcome.FAILS, "fixed": Outcome.PASSES}
+_OUTCOMES = {"failing": ExpectedOutcome.FAILS, "fixed": ExpectedOutcome.PASSES}
 
 
 def variant_keys(name: str) -> Mapping[str, Key]:
@@ -166,7 +166,7 @@ def flattened(data: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any
     return flat
 
 
-def parsed(block: Block, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
+def parsed(block: HeaderBlock, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
     """Check a table against its keys and convert every value to the model's.
 
     Raises:

@@ -19,7 +19,7 @@ INSIDE = Path(inside.__file__).parent
 _FOREIGN = re.compile(
     r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
     r"|SLURM_.*|PMI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
-    rf"|{'|'.join(contract.OF_A_CELL)}|{contract.SIM}|{contract.SIM}_[A-Z_]+"
+    rf"|{'|'.join(contract.JOB_VARIABLES)}|{contract.SIM}|{contract.SIM}_[A-Z_]+"
     r"|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
     # Of Open MPI what mpirun sets for a rank. The rest is how the machine's MPI starts: Lightning starts it wherever
     # mpi4py is installed, and without its settings it ends the process.

@@ -24,7 +24,11 @@ class NoAnswerError(TimeoutError):
 
 
 def wait_for_answer(
-    attempt: Callable[[float], T], pid: int, limit: float, name: str, say: Callable[[str], None] = lambda _: None
+    attempt: Callable[[float], T],
+    pid: int,
+    limit: float,
+    name: str,
+    report_progress: Callable[[str], None] = lambda _: None,
 ) -> T:
     """Return a process's answer as soon as it is there.
 
@@ -33,7 +37,7 @@ def wait_for_answer(
         pid: the process.
         limit: seconds that it gets.
         name: what the user calls it.
-        say: receives a line of progress every half minute.
+        report_progress: receives a line of progress every half minute.
 
     Raises:
         NoAnswerError: the time is up, or the process is stopped (SIGSTOP) and nothing continues it.
@@ -54,4 +58,4 @@ def wait_for_answer(
         waited = time.monotonic() - begun
         if waited >= _NEWS * (told + 1):
             told += 1
-            say(f"{name} has not answered for {waited:.0f} s (it gets {limit:.0f})")
+            report_progress(f"{name} has not answered for {waited:.0f} s (it gets {limit:.0f})")

@@ -99,7 +99,7 @@ class Server:
         processes: int,
         modules: Sequence[str],
         log: Path,
-        say: Callable[[str], None] = lambda _: None,
+        report_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Start the server without waiting for its imports.
 
@@ -109,9 +109,9 @@ class Server:
             processes: how many devices its cells see.
             modules: what to import once.
             log: the file for its stdout and stderr.
-            say: receives lines of progress while it does not answer.
+            report_progress: receives lines of progress while it does not answer.
         """
-        self._name, self._say = f"the process that imports the libraries of {python}", say
+        self._name, self._report_progress = f"the process that imports the libraries of {python}", report_progress
         self._mark = uuid.uuid4().hex
         self._imported = set(modules)
         self._channel, its_end = socket.socketpair()
@@ -192,7 +192,7 @@ class Server:
 
     def _wait_for(self, answer: Future[T], limit: float) -> T:
         """Return an answer of the server; raise OSError if it is gone, stopped, or takes longer."""
-        return wait_for_answer(answer.result, self.pid, limit, self._name, self._say)
+        return wait_for_answer(answer.result, self.pid, limit, self._name, self._report_progress)
 
     def _import(self, names: Sequence[str]) -> None:
         """Let the server import the modules that it lacks, and wait for that."""

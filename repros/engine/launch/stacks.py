@@ -22,7 +22,7 @@ _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+|\?+) in (?P<func
 
 
 @dataclass(frozen=True)
-class Frame:
+class StackFrame:
     """One call on a stack."""
 
     file: str
@@ -35,12 +35,12 @@ class Frame:
         return self.file == file or self.file.endswith(f"/{file}")
 
 
-Stack = tuple[Frame, ...]
+StackTrace = tuple[StackFrame, ...]
 """The calls of one thread, innermost first."""
 
 
 @dataclass(frozen=True)
-class Request:
+class StackDump:
     """The stacks that one request has brought, of the processes that have written them."""
 
     begins: Mapping[int, int]
@@ -54,7 +54,7 @@ def stacks_file(folder: Path, pid: int) -> Path:
     return folder / "processes" / str(pid) / "stacks.txt"
 
 
-def take(folder: Path, processes: Iterable[psutil.Process]) -> Request:
+def take(folder: Path, processes: Iterable[psutil.Process]) -> StackDump:
     """Request the stacks of processes that recorded their start, and wait until they are written.
 
     A stopped process writes none, nor does one that has not told faulthandler about its file yet.
@@ -69,21 +69,21 @@ def take(folder: Path, processes: Iterable[psutil.Process]) -> Request:
         time.sleep(_POLL)
         before, sizes = sizes, {pid: _size(stacks_file(folder, pid)) for pid in asked}
     written = {pid: read_from(stacks_file(folder, pid), begins[pid]) for pid in asked}
-    return Request(begins, {pid: text for pid, text in written.items() if text})
+    return StackDump(begins, {pid: text for pid, text in written.items() if text})
 
 
-def threads(text: str) -> list[Stack]:
+def threads(text: str) -> list[StackTrace]:
     """Return the stack of each thread in what faulthandler has written; the last one is the main thread's.
 
     faulthandler walks the interpreter's list of threads, which begins with the newest (`_Py_DumpTracebackThreads`, in
     Python's `traceback.c`).
     """
-    found: list[list[Frame]] = []
+    found: list[list[StackFrame]] = []
     for line in text.splitlines():
         if _THREAD.match(line):
             found.append([])
         elif found and (frame := _FRAME.match(line)):
-            found[-1].append(Frame(frame["file"], frame["line"], frame["function"]))
+            found[-1].append(StackFrame(frame["file"], frame["line"], frame["function"]))
     return [tuple(frames) for frames in found]
 
 

@@ -32,7 +32,7 @@ import psutil
 from repros.engine.launch import containment, stacks
 from repros.engine.launch.gather import Trace, read_traces
 from repros.engine.launch.waits import call_that_waits
-from repros.model import Cell, Device, Ending, Outcome, ProcessRole
+from repros.model import Cell, Device, Ending, ExpectedOutcome, ProcessRole
 
 STEP, STEPS = 1.5, 3
 """Seconds of one step, and how many there must be in a row."""
@@ -58,7 +58,7 @@ class Standstill:
         self._begun = time.monotonic()
         self._next = self._begun if is_documented(cell) and Path("/proc/self/task").is_dir() else float("inf")
         self._step: _Step | None = None
-        self._calls: list[dict[int, stacks.Stack]] = []
+        self._calls: list[dict[int, stacks.StackTrace]] = []
         """The main threads' stacks after each step in a row."""
         self.evidence: str | None = None
         """What showed the hang, once it is seen."""
@@ -126,11 +126,11 @@ class Standstill:
 def is_documented(cell: Cell) -> bool:
     """Return whether a hang of several ranks is what the cell's header documents, on a device that hides no work."""
     ends = cell.expectation.signature.ends
-    hangs = cell.expectation.outcome is Outcome.FAILS and ends is not None and ends.ending is Ending.TIMED_OUT
+    hangs = cell.expectation.outcome is ExpectedOutcome.FAILS and ends is not None and ends.ending is Ending.TIMED_OUT
     return hangs and cell.processes > 1 and cell.device is not Device.CUDA
 
 
-def _call(trace: Trace, threads: list[stacks.Stack]) -> str | None:
+def _call(trace: Trace, threads: list[stacks.StackTrace]) -> str | None:
     return call_that_waits(threads, is_rank=trace.is_rank, is_finished=trace.finished is not None)
 
 

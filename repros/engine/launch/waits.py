@@ -6,7 +6,7 @@ wait is the function that called into C++; whether it really waits there is seen
 
 from __future__ import annotations
 
-from repros.engine.launch.stacks import Frame, Stack
+from repros.engine.launch.stacks import StackFrame, StackTrace
 
 Places = tuple[tuple[str, str], ...]
 """Ends of files' paths, each with the name of a function in it, or with none for all of them."""
@@ -65,7 +65,7 @@ _PLUMBING: Places = (
 """Below a call that waits: they say how, and not for what."""
 
 
-def call_that_waits(threads: list[Stack], *, is_rank: bool, is_finished: bool) -> str | None:
+def call_that_waits(threads: list[StackTrace], *, is_rank: bool, is_finished: bool) -> str | None:
     """Return the function in which a process waits for ranks, or None if one of its threads may do something else.
 
     Args:
@@ -81,14 +81,14 @@ def call_that_waits(threads: list[Stack], *, is_rank: bool, is_finished: bool) -
     return _waits_in(main, _AT_EXIT if is_finished else _FOR_RANKS if is_rank else _FOR_CHILDREN)
 
 
-def _releases_nobody(stack: Stack) -> bool:
+def _releases_nobody(stack: StackTrace) -> bool:
     """Return whether a further thread has no Python code to run, is one of those beside a hang, or waits for ranks."""
     return (
         not stack or any(_is_any(frame, _BESIDE_A_HANG) for frame in stack) or _waits_in(stack, _FOR_RANKS) is not None
     )
 
 
-def _waits_in(stack: Stack, places: Places) -> str | None:
+def _waits_in(stack: StackTrace, places: Places) -> str | None:
     """Return the function of the innermost call, but for those that only say how one waits, if it is in the places."""
     frame = next((frame for frame in stack if _is_any(frame, places) or not _is_any(frame, _PLUMBING)), None)
     if frame is None or not _is_any(frame, places) or _is_any(frame, _WITH_A_TIMEOUT):
@@ -96,5 +96,5 @@ def _waits_in(stack: Stack, places: Places) -> str | None:
     return frame.function
 
 
-def _is_any(frame: Frame, places: Places) -> bool:
+def _is_any(frame: StackFrame, places: Places) -> bool:
     return any(frame.is_in(file) and function in {"", frame.function} for file, function in places)

@@ -36,10 +36,10 @@ import their modules when a name of them is used: 2,500 modules for Trainer, wit
 class Servers:
     """The warm servers of one run, by interpreter, device and number of GPUs; a context manager that ends them."""
 
-    def __init__(self, logs: Path, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, logs: Path, report_progress: Callable[[str], None] = lambda _: None) -> None:
         """Take the folder for the servers' logs, and who receives lines of progress, from the threads that launch."""
         self._logs = logs
-        self._say = say
+        self._report_progress = report_progress
         self._servers: dict[tuple[Path, Device, int], Server] = {}
         self._closed = False
         self._lock = threading.Lock()
@@ -72,7 +72,7 @@ class Servers:
             if server is None or not server.alive:
                 self._logs.mkdir(parents=True, exist_ok=True)
                 log = self._logs / f"{cell.environment.name.replace('/', '-')}-{cell.device}-{devices}.log"
-                server = self._servers[key] = Server(*key, modules_of(cell), log, self._say)
+                server = self._servers[key] = Server(*key, modules_of(cell), log, self._report_progress)
         return server.launch(cell, dirs, modules_of(cell))
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError
 
 from repros.engine import environments
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.environments.processes import Processes
 from repros.engine.environments.use import MARKER, drop_marked
-from repros.engine.environments.uv import Say, watch_uv
+from repros.engine.environments.uv import ReportProgress, watch_uv
 from repros.engine.plan import CellSpec
 from repros.model import Stack
 
@@ -22,16 +22,16 @@ _PATIENCE = 5.0
 class EnvironmentAhead:
     """A stack's environment, which is missing: from its making, which :meth:`start` begins, until its cells run."""
 
-    def __init__(self, stack: Stack, specs: Sequence[CellSpec], say: Say, *, keep: bool) -> None:
+    def __init__(self, stack: Stack, specs: Sequence[CellSpec], report_progress: ReportProgress, *, keep: bool) -> None:
         """Describe it; nothing is made yet.
 
         Args:
             stack: the stack.
             specs: what will run on it.
-            say: receives lines of progress, from the thread that makes it.
+            report_progress: receives lines of progress, from the thread that makes it.
             keep: whether it stays if it is made here and then not used.
         """
-        self._stack, self._specs, self._say, self._keep = stack, specs, say, keep
+        self._stack, self._specs, self._report_progress, self._keep = stack, specs, report_progress, keep
         self._processes = Processes()
         self._thread = threading.Thread(target=self._make, daemon=True, name=f"environment of {stack.name}")
 
@@ -51,12 +51,12 @@ class EnvironmentAhead:
             return
         self._processes.stop()
         self._thread.join(_PATIENCE)
-        drop_marked(self._stack, self._say, keep=self._keep)
+        drop_marked(self._stack, self._report_progress, keep=self._keep)
 
     def _make(self) -> None:
         watch_uv.set(self._processes.watch)
-        where = Where((self._stack.name,), known={self._stack.name: self._stack})
+        where = Targets((self._stack.name,), known={self._stack.name: self._stack})
         # Probed as well, as the simulated accelerator may have to be compiled.
-        with contextlib.suppress(CancelledError), prepare(self._specs, where, self._say):
+        with contextlib.suppress(CancelledError), prepare(self._specs, where, self._report_progress):
             if environments.ready(self._stack):
                 (environments.place(self._stack) / MARKER).touch()

@@ -8,8 +8,8 @@ from enum import StrEnum
 from itertools import takewhile
 
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.engine.matrix.ranges import measured_cell
-from repros.model import Outcome, Repro, Verdict
+from repros.engine.matrix.check import measured_cell
+from repros.model import ExpectedOutcome, Repro, Verdict
 from repros.model.catalogue import Catalogue
 
 _LONGEST = 160
@@ -21,7 +21,7 @@ Pair = tuple[Measurement, Measurement]
 """The measurements of one unit on the older and on the newer stack."""
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What changed for a variant; the order of the sentences."""
 
     GONE = "is gone"
@@ -35,11 +35,11 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class VerdictChange:
     """Variants of one repro whose end is another than before, in the same way."""
 
     repro: Repro
-    kind: Kind
+    kind: ChangeKind
     variants: tuple[str, ...]
     """In the header's order."""
     packages: Mapping[str, str | None]
@@ -70,18 +70,18 @@ class Change:
             return f"{self.kind}, like its {_join(others)}," if others else self.kind
         many = len(others) > 1
         return {
-            Kind.GONE: "run clean" if many else "runs clean",
-            Kind.NEW: "show the failure" if many else "shows the failure",
-            Kind.DIFFERENT: "ended differently",
-            Kind.MESSAGE: "show another message" if many else "shows another message",
+            ChangeKind.GONE: "run clean" if many else "runs clean",
+            ChangeKind.NEW: "show the failure" if many else "shows the failure",
+            ChangeKind.DIFFERENT: "ended differently",
+            ChangeKind.MESSAGE: "show another message" if many else "shows another message",
         }[self.kind]
 
 
-_UNEXPLAINED = (Kind.DIFFERENT, Kind.MESSAGE)
+_UNEXPLAINED = (ChangeKind.DIFFERENT, ChangeKind.MESSAGE)
 """What no header's range explains."""
 
 
-def find_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: str) -> list[Change]:
+def find_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: str) -> list[VerdictChange]:
     """Return what ended differently on the stack `new` than on `old`, by kind and id.
 
     Variants that were not measured on both, and repros that the catalogue does not have, are left out.
@@ -90,10 +90,10 @@ def find_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: str) -
         change
         for repro in catalogue
         for pairs in [pairs_of(repro, evidence, old, new)]
-        for kind in Kind
+        for kind in ChangeKind
         for change in _changes_of(repro, pairs, kind)
     ]
-    return sorted(found, key=lambda change: ([*Kind].index(change.kind), change.repro.id))
+    return sorted(found, key=lambda change: ([*ChangeKind].index(change.kind), change.repro.id))
 
 
 def pairs_of(repro: Repro, evidence: Evidence, old: str, new: str) -> list[Pair]:
@@ -103,7 +103,7 @@ def pairs_of(repro: Repro, evidence: Evidence, old: str, new: str) -> list[Pair]
     return [(before, after) for before, after in found if before is not None]
 
 
-def find_gaps(catalogue: Catalogue, evidence: Evidence, stack: str, other: str) -> list[Unit]:
+def find_unmeasured(catalogue: Catalogue, evidence: Evidence, stack: str, other: str) -> list[Unit]:
     """Return the units of the catalogue that were measured on one stack and not on another."""
     ids = {repro.id for repro in catalogue}
     own = [unit for unit in sorted(evidence) if unit.stack == stack and unit.repro in ids]
@@ -116,14 +116,14 @@ def describe_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: st
     for change in changes:
         yield f"* {change} ({change.repro.title})"
     for stack, other in ((old, new), (new, old)):
-        if gaps := find_gaps(catalogue, evidence, stack, other):
+        if gaps := find_unmeasured(catalogue, evidence, stack, other):
             yield f"* measured on {stack} and not on {other}: {_join(_gap(gap, evidence[gap]) for gap in gaps)}"
     compared = [repro.id for repro in catalogue if pairs_of(repro, evidence, old, new)]
     same = len(compared) - len({change.repro.id for change in changes})
     yield f"* {same} of {len(compared)} failures that were measured on both end on {new} as on {old}"
 
 
-def _changes_of(repro: Repro, pairs: Sequence[Pair], kind: Kind) -> Iterator[Change]:
+def _changes_of(repro: Repro, pairs: Sequence[Pair], kind: ChangeKind) -> Iterator[VerdictChange]:
     """Yield the change of this kind: one for all variants of the repro that have it."""
     changed = [
         (pair, variant.name) for variant in repro.variants for pair in pairs if _kind(pair, variant.name) is kind
@@ -136,7 +136,7 @@ def _changes_of(repro: Repro, pairs: Sequence[Pair], kind: Kind) -> Iterator[Cha
     for pair, name in changed:
         packages |= _find_causes(repro, name, pair, explained=kind not in _UNEXPLAINED)
     (before, after), first = changed[0]
-    yield Change(
+    yield VerdictChange(
         repro=repro,
         kind=kind,
         variants=names,
@@ -148,7 +148,7 @@ def _changes_of(repro: Repro, pairs: Sequence[Pair], kind: Kind) -> Iterator[Cha
     )
 
 
-def _kind(pair: Pair, variant: str) -> Kind | None:
+def _kind(pair: Pair, variant: str) -> ChangeKind | None:
     """Return what changed for a variant; None if nothing did, or if it was not measured twice."""
     before, after = (measured.variants.get(variant) for measured in pair)
     if before is None or after is None:
@@ -156,12 +156,12 @@ def _kind(pair: Pair, variant: str) -> Kind | None:
     if before.verdict.ran_clean and after.verdict.ran_clean:
         return None
     if before.verdict.shows_failure and after.verdict.shows_failure:
-        return Kind.MESSAGE if before.signature != after.signature else None
+        return ChangeKind.MESSAGE if before.signature != after.signature else None
     if before.verdict.shows_failure and after.verdict.ran_clean:
-        return Kind.GONE
+        return ChangeKind.GONE
     if before.verdict.ran_clean and after.verdict.shows_failure:
-        return Kind.NEW
-    return Kind.DIFFERENT if before != after else None
+        return ChangeKind.NEW
+    return ChangeKind.DIFFERENT if before != after else None
 
 
 def _find_causes(repro: Repro, variant: str, pair: Pair, *, explained: bool) -> dict[str, str | None]:
@@ -175,7 +175,7 @@ def _find_causes(repro: Repro, variant: str, pair: Pair, *, explained: bool) -> 
 
     def fails(versions: Mapping[str, str]) -> bool | None:
         cell = measured_cell(repro, variant, replace(pair[1], versions=versions))
-        return None if cell is None else cell.expectation.outcome is Outcome.FAILS
+        return None if cell is None else cell.expectation.outcome is ExpectedOutcome.FAILS
 
     deciding = [
         name

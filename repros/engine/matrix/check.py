@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from repros.engine.evidence import Evidence, Unit
+from repros.engine.evidence import Evidence, Measurement, Unit
 from repros.engine.record import RecordLine, latest
-from repros.model import Category, Device, Verdict
+from repros.model import Category, Cell, Device, Environment, Expectation, ExpectedOutcome, Repro, Verdict
+from repros.model.catalogue import Catalogue
+from repros.model.ranges import affected_text
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class EvidenceDisagreement:
     """A cell whose verdict differs from its evidence."""
 
     unit: Unit
@@ -31,7 +35,7 @@ class Disagreement:
         return f"{self.category}: {self.unit.cell_label(self.variant)} is {self.verdict}; {known}"
 
 
-def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[Disagreement]:
+def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[EvidenceDisagreement]:
     """Return the judged cells whose verdict differs from their evidence.
 
     A cell without evidence is compared with its own header instead, because a repro is added before it is measured.
@@ -50,5 +54,99 @@ def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[
             continue
         agrees = verdict.category is Category.AGREES if known is None else verdict is known.verdict
         if not agrees:
-            found.append(Disagreement(unit, line["variant"], verdict, known.verdict if known else None))
+            found.append(EvidenceDisagreement(unit, line["variant"], verdict, known.verdict if known else None))
     return found
+
+
+@dataclass(frozen=True)
+class RangeContradiction:
+    """A variant that did one thing on versions for which its header documents the other."""
+
+    repro: Repro
+    variant: str
+    measurement: Measurement
+    expected: Expectation
+
+    def __str__(self) -> str:
+        """Return one sentence: what the header documents, and what was measured where."""
+        variant = self.repro.variant(self.variant)
+        assert variant is not None
+        ranges = affected_text(variant.affected)
+        verdict = self.measurement.variants[self.variant].verdict
+        found = "showed the documented failure" if verdict.shows_failure else "ran to its end"
+        versions = ", ".join(f"{name} {number}" for name, number in sorted(self.measurement.versions.items()))
+        return (
+            f"{self.measurement.unit} {self.variant}: the header documents that it {self.expected.outcome} (affected: "
+            f"{ranges}); on {self.measurement.date} it {found} with {versions}"
+        )
+
+
+def find_contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[RangeContradiction]:
+    """Yield each variant whose evidence contradicts its header.
+
+    Evidence of removed variants and repros is skipped. A variant that ended in another failure, or not always in the
+    same way, says nothing about a range.
+    """
+    repros = {repro.id: repro for repro in catalogue}
+    for unit, measurement in evidence.items():
+        repro = repros.get(unit.repro)
+        if repro is None:
+            continue
+        for name, variant in measurement.variants.items():
+            cell = measured_cell(repro, name, measurement)
+            if cell is None or not (variant.verdict.shows_failure or variant.verdict.ran_clean):
+                continue
+            if variant.verdict.shows_failure is not (cell.expectation.outcome is ExpectedOutcome.FAILS):
+                yield RangeContradiction(repro, name, measurement, cell.expectation)
+
+
+def measured_cell(repro: Repro, name: str, measurement: Measurement) -> Cell | None:
+    """Return the cell on the measured versions, with what its header documents today; None for a removed variant."""
+    variant, unit = repro.variant(name), measurement.unit
+    if variant is None:
+        return None
+    environment = Environment(unit.stack, Path(), measurement.python, measurement.versions)
+    return Cell(repro, variant, unit.strategy, unit.device, environment, measurement.processes)
+
+
+def unseen_outcomes(repros: Iterable[Repro], evidence: Evidence, bisections: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return `RPR-0002 unquantised: fails` for each variant whose documented outcome no measurement showed.
+
+    A variant that fails has been seen to if it showed its signature, whatever the verdict's name. A fix has been seen
+    to pass if it ran clean where a variant showed the failure, on the same stack and device. Elsewhere it shows
+    nothing.
+
+    Args:
+        repros: the catalogue.
+        evidence: all measurements.
+        bisections: the records of all bisections, as their files have them.
+    """
+    failed, ran = set[tuple[str, str]](), set[tuple[str, str, str, Device]]()
+    failing = set[tuple[str, str, Device]]()
+    for unit, measurement in evidence.items():
+        for name, seen in measurement.variants.items():
+            if seen.verdict.shows_failure:
+                failed.add((unit.repro, name))
+                failing.add((unit.repro, unit.stack, unit.device))
+            elif seen.verdict.ran_clean:
+                ran.add((unit.repro, name, unit.stack, unit.device))
+    for kept in bisections:
+        if any(answer["answer"] == "yes" for answer in kept["answers"].values()):
+            failed.add((kept["repro"], kept["variant"]))
+    passed = {(repro, name) for repro, name, stack, device in ran if (repro, stack, device) in failing}
+    return [
+        f"{repro.id} {variant.name}: {variant.outcome}"
+        for repro in repros
+        for variant in repro.variants
+        if (repro.id, variant.name) not in (failed if variant.outcome is ExpectedOutcome.FAILS else passed)
+    ]
+
+
+def unsourced_claims(repros: Iterable[Repro]) -> list[str]:
+    """Return `RPR-0001 checked_value` for each variant with a claim and without a source."""
+    return [
+        f"{repro.id} {variant.name}"
+        for repro in repros
+        for variant in repro.variants
+        if variant.claim and not variant.source
+    ]

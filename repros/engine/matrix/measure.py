@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from repros.engine import record
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.engine.evidence import Measurement, Unit
 from repros.engine.matrix.ahead import EnvironmentAhead
 from repros.engine.matrix.worklist import Worklist, WorklistEntry, pending
 from repros.engine.pipeline import HERE, Observer, RunOptions, run_specs
-from repros.model import Result, Verdict
+from repros.model import CellResult, Verdict
 
 _AS_USUAL = RunOptions(keep_environments=False)
 
@@ -28,7 +28,7 @@ class _UnitCollector:
         self._entries = {entry.unit: entry for entry in entries}
         self._lines: dict[Unit, list[record.RecordLine]] = {}
 
-    def add(self, result: Result) -> Measurement | None:
+    def add(self, result: CellResult) -> Measurement | None:
         """Add a result; return the unit's measurement when this was its last cell.
 
         A cell that could not be judged leaves the whole unit unmeasured, so that it runs again. A cell that turns out
@@ -55,7 +55,7 @@ def measure(
     *,
     include_fresh: bool = False,
     options: RunOptions = _AS_USUAL,
-) -> Iterator[Result]:
+) -> Iterator[CellResult]:
     """Run the cells without fresh evidence and yield each result as it comes.
 
     Stacks follow one another. While the cells of one run, the environment of the next is made, but none beyond it.
@@ -72,12 +72,12 @@ def measure(
     work = [(stack, entries) for stack, entries in work if entries]
     specs = {stack.name: [spec for entry in entries for spec in entry.specs] for stack, entries in work}
     keep = options.keep_environments is not False
-    ahead = [EnvironmentAhead(stack, specs[stack.name], observer.say, keep=keep) for stack, _ in work]
+    ahead = [EnvironmentAhead(stack, specs[stack.name], observer.report_progress, keep=keep) for stack, _ in work]
     try:
         for number, (stack, entries) in enumerate(work):
             ahead[number].wait()
             collector = _UnitCollector(entries)
-            where = Where((stack.name,), known={stack.name: stack})
+            where = Targets((stack.name,), known={stack.name: stack})
             with contextlib.closing(run_specs(specs[stack.name], where, results, observer, options)) as judged:
                 for result in judged:
                     for following in ahead[number + 1 : number + 2] if options.engine is HERE else ():

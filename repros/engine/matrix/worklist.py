@@ -133,7 +133,7 @@ def forecast(entries: Iterable[WorklistEntry], options: RunOptions, inventory: I
 def find_trouble(worklist: Worklist, evidence: Evidence) -> Iterator[tuple[Unit, str]]:
     """Yield each unit and variant of the worklist whose evidence decides nothing: `different` and `flaky`.
 
-    What contradicts a header, :mod:`repros.engine.matrix.ranges` finds.
+    What contradicts a header, :mod:`repros.engine.matrix.check` finds.
     """
     for entry in worklist.entries:
         measured = evidence.get(entry.unit)

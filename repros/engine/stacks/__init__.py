@@ -12,11 +12,11 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from repros.model.errors import ReprosError, UnknownNameError
-from repros.model.settings import PACKAGE, STACKS, Places
+from repros.model.settings import PACKAGE, STACKS, CatalogueLocations
 from repros.model.stack import Size, Stack
 
 
-def load_stacks(places: Places = PACKAGE) -> dict[str, Stack]:
+def load_stacks(locations: CatalogueLocations = PACKAGE) -> dict[str, Stack]:
     """Return the stacks of the package and of these catalogues by name, oldest first.
 
     Of two with one name that of the package counts.
@@ -24,7 +24,7 @@ def load_stacks(places: Places = PACKAGE) -> dict[str, Stack]:
     Raises:
         ReprosError: a file of a private stack is refused.
     """
-    return _load((STACKS, *(folder / "stacks" for folder in places.private_folders)))
+    return _load((STACKS, *(folder / "stacks" for folder in locations.private_folders)))
 
 
 @cache
@@ -41,10 +41,10 @@ def is_private(stack: Stack) -> bool:
     return stack.lock.parent != STACKS
 
 
-def stack_clashes(places: Places) -> list[str]:
+def stack_clashes(locations: CatalogueLocations) -> list[str]:
     """Return a sentence for each file of a private stack that is not used, because another has its name."""
-    used = {stack.name: stack.lock.parent.resolve() for stack in load_stacks(places).values()}
-    files = [file for folder in places.private_folders for file in sorted((folder / "stacks").glob("*.toml"))]
+    used = {stack.name: stack.lock.parent.resolve() for stack in load_stacks(locations).values()}
+    files = [file for folder in locations.private_folders for file in sorted((folder / "stacks").glob("*.toml"))]
     return [
         f"{file}: the name {file.stem} is also that of a stack in {used[file.stem]}; this one is left out, rename it"
         for file in files
@@ -52,13 +52,13 @@ def stack_clashes(places: Places) -> list[str]:
     ]
 
 
-def stack(name: str, places: Places = PACKAGE) -> Stack:
+def stack(name: str, locations: CatalogueLocations = PACKAGE) -> Stack:
     """Return the stack of that name, of the package or of these catalogues.
 
     Raises:
         UnknownNameError: no stack has that name; the message names the nearest.
     """
-    return pick(load_stacks(places), name)
+    return pick(load_stacks(locations), name)
 
 
 def pick(stacks: Mapping[str, Stack], name: str) -> Stack:

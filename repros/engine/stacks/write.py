@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from tomlkit.items import Table
 
 from repros.model.errors import ReprosError
-from repros.model.settings import STACKS, Places
+from repros.model.settings import STACKS, CatalogueLocations
 from repros.model.stack import Size, Stack
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -20,9 +20,9 @@ _RESERVED = ("home", "bisections")
 """`--stack home` is each repro's own, and `evidence/bisections` holds what no stack measured."""
 
 
-def folder_for_new(places: Places) -> Path:
+def folder_for_new(locations: CatalogueLocations) -> Path:
     """Return the folder for a new stack: that of the first private catalogue, or the package's own."""
-    return next((folder / "stacks" for folder in places.private_folders), STACKS)
+    return next((folder / "stacks" for folder in locations.private_folders), STACKS)
 
 
 def check_new_name(name: str, folder: Path, taken: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The cache folder: the one place for everything that can be made again."""
+"""The cache folder: the only location of data that can be recomputed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cache_folder() -> Path:
     """
     chosen = os.environ.get(VARIABLE)
     if not chosen:
-        import platformdirs  # noqa: PLC0415 # a machine with only a training stack lacks it, and names the folder
+        import platformdirs  # noqa: PLC0415 # machines with only a training stack lack it and set the variable
 
         return platformdirs.user_cache_path("repros")
     try:

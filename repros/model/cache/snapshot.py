@@ -1,4 +1,4 @@
-"""Snapshots: what was read from many files, kept in one file of the cache folder until one of them changes."""
+"""Snapshots: a value parsed from many files, cached in one file until one of them changes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from repros.model.errors import ReprosError
 T = TypeVar("T")
 
 _ENDING = ".repros-snapshot"
-"""Ends the name of every snapshot: the folder may hold files of somebody else, which stay."""
-_MOST_KEPT = 32
-"""Snapshots of one name that are kept, the newest; the others' files may be gone, as those of another checkout."""
+"""Suffix of snapshot files; other files in the folder are left alone."""
+_MAX_SNAPSHOTS = 32
+"""Newest snapshots of one name that are retained; older ones may belong to deleted checkouts."""
 
 
 def remember(
@@ -29,28 +29,28 @@ def remember(
     key: str = "",
     holds: Callable[[T], bool] = lambda _: True,
 ) -> T:
-    """Return what `read` returns, from its snapshot if no file has changed since that was written.
+    """Return the value of `read`, from its snapshot if no file has changed since the snapshot was written.
 
-    A file has changed if its size, its inode or one of its times has. Files that came or went count, too. A snapshot
-    that is damaged, or of another user, counts as none. Where none can be written, `read` is called each time.
+    A file counts as changed if its size, inode, mtime or ctime differs, or if it was created or deleted. A snapshot
+    that is damaged or owned by another user is ignored. If the cache folder is not writable, `read` is always called.
 
     Args:
-        name: what is kept, in one word.
-        files: everything that the value depends on: the files that are read, and the code that reads them.
-        key: what else the value depends on.
-        read: its value can be pickled; what it raises is raised, and not kept.
-        holds: whether a value may be kept and, later, whether the kept one still holds.
+        name: the kind of value, one word; part of the file name.
+        files: all files that the value depends on: the input files and the code that parses them.
+        key: all other inputs of the value.
+        read: computes the value, which must be picklable; its exceptions propagate and are not cached.
+        holds: whether a value may be cached, and whether a cached one is still valid.
     """
     state = (sys.version, key, sorted(map(_state, files)))
     paths = "\0".join(path for path, *_ in state[2])
     try:
         file = _folder() / f"{name}-{zlib.crc32(paths.encode('utf-8', 'surrogateescape')):08x}{_ENDING}"
-    except (ReprosError, RuntimeError, OSError):  # no folder for a cache, which whoever needs one reports
+    except (ReprosError, RuntimeError, OSError):  # no cache folder; callers that need one report it
         return read()
     with suppress(Exception):  # whatever reading a damaged pickle raises
-        kept: T = _load(file, state)
-        if holds(kept):
-            return kept
+        cached: T = _load(file, state)
+        if holds(cached):
+            return cached
     value = read()
     if holds(value):
         with suppress(OSError):
@@ -58,49 +58,53 @@ def remember(
     return value
 
 
-def files_below(folder: Path, ending: str) -> Iterator[Path]:
-    """Yield the files in a folder and its subfolders whose names have an ending; a file itself."""
+def files_below(folder: Path, suffix: str) -> Iterator[Path]:
+    """Yield the files below a folder whose names have a suffix; for a file, yield the file itself."""
     if not folder.is_dir():
         yield folder
         return
-    for place, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         folders[:] = [folder for folder in folders if folder != "__pycache__"]
-        yield from (Path(place, name) for name in names if name.endswith(ending))
+        yield from (Path(parent, name) for name in names if name.endswith(suffix))
 
 
 def _folder() -> Path:
-    """Return the folder of the snapshots; mostly without platformdirs, whose import takes longer than to read one."""
+    """Return the snapshot folder; usually without importing platformdirs, which is slower than reading a snapshot."""
     is_usual = sys.platform == "linux" and not os.environ.get(VARIABLE) and not os.environ.get("XDG_CACHE_HOME")
     return (Path("~/.cache/repros").expanduser() if is_usual else cache_folder()) / "snapshots"
 
 
 def _state(file: str | Path) -> tuple[str, ...]:
     try:
-        found = os.stat(file)  # noqa: PTH116 - one of hundreds
+        status = os.stat(file)  # noqa: PTH116 - one of hundreds
     except OSError as error:
         return str(file), str(error.errno)
-    numbers = (found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+    numbers = (status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
     return str(file), *map(str, numbers)
 
 
 def _load(file: Path, state: Any) -> Any:
-    """Return the value of a snapshot of this state; raise anything if there is none."""
+    """Return the value of the snapshot of this state.
+
+    Raises:
+        Exception: of any class, if there is no valid snapshot.
+    """
     with file.open("rb") as opened:
         if os.fstat(opened.fileno()).st_uid != os.geteuid():
             raise ValueError
-        # A folder of the user's own, like the compiled accelerator beside it, which runs, too.
-        known, checksum = pickle.load(opened)  # noqa: S301
+        # The folder belongs to the user; the compiled accelerator next to it is executed as well.
+        stored_state, checksum = pickle.load(opened)  # noqa: S301
         data = opened.read()
-    if known != state or zlib.crc32(data) != checksum:
+    if stored_state != state or zlib.crc32(data) != checksum:
         raise ValueError
-    return pickle.loads(data)  # noqa: S301 - the same
+    return pickle.loads(data)  # noqa: S301 - see above
 
 
 def _save(file: Path, state: Any, value: Any) -> None:
-    """Write a snapshot in one step, and remove the oldest if there are many.
+    """Write a snapshot atomically, and delete the oldest ones.
 
     Raises:
-        OSError: there is no room for it; nothing of it is left.
+        OSError: it cannot be written; no partial file remains.
     """
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -108,10 +112,10 @@ def _save(file: Path, state: Any, value: Any) -> None:
     try:
         temporary.write_bytes(pickle.dumps((state, zlib.crc32(data)), pickle.HIGHEST_PROTOCOL) + data)
         temporary.replace(file)
-    except BaseException:  # an interrupt, too
+    except BaseException:  # including an interrupt
         temporary.unlink(missing_ok=True)
         raise
-    # With what killed processes left unfinished, whose names go on after the ending.
+    # Includes the temporary files of killed processes, whose names continue after the suffix.
     own = file.parent.glob(f"{file.name.partition('-')[0]}-*{_ENDING}*")
-    for other in sorted(own, key=lambda snapshot: snapshot.lstat().st_mtime)[:-_MOST_KEPT]:
+    for other in sorted(own, key=lambda snapshot: snapshot.lstat().st_mtime)[:-_MAX_SNAPSHOTS]:
         other.unlink()

@@ -8,10 +8,10 @@ from packaging.version import Version
 from repros.engine.environments.releases import candidate_releases, fetch_files
 from repros.engine.plan import CellSpec, Selection, select
 from repros.engine.stacks import stack
-from repros.model import Device, Outcome, Repro
+from repros.model import Device, ExpectedOutcome, Repro
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
-from repros.model.settings import PACKAGE, Places
+from repros.model.settings import PACKAGE, CatalogueLocations
 from repros.scripts.bisect.question import Question, build_question
 
 
@@ -31,7 +31,7 @@ def choose_cell(
     strategies = (strategy,) if strategy else ()
     specs = select(catalogue, Selection((repro.id,), (variant,), strategies, devices))
     spec = min(specs, key=lambda spec: spec.device is Device.CUDA)
-    if spec.variant.outcome is Outcome.PASSES:
+    if spec.variant.outcome is ExpectedOutcome.PASSES:
         raise ReprosError(f"{repro.id} {spec.variant.name} is a fix; expected a variant that fails.")
     return spec
 
@@ -44,7 +44,7 @@ def ask(
     bad: Version | None = None,
     oldest: Version | None = None,
     newest: Version | None = None,
-    places: Places = PACKAGE,
+    places: CatalogueLocations = PACKAGE,
 ) -> Question:
     """Return the question for the releases on the index; :func:`build_question` explains the arguments."""
     chosen = stack(stack_name or spec.repro.home, places)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.environments.uv import Say
+from repros.engine.environments.uv import ReportProgress
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.pool import LocalPool, OpenPool
 from repros.scripts.bisect.prober import Prober
@@ -26,7 +26,7 @@ class Bisection:
 def run_bisection(
     question: Question,
     folder: Path,
-    say: Say,
+    report_progress: ReportProgress,
     *,
     every: bool = False,
     jobs: int | None = None,
@@ -37,13 +37,13 @@ def run_bisection(
     Args:
         question: the question.
         folder: for logs and for the answers, which let an interrupted bisection be resumed.
-        say: receives a line for every answer.
+        report_progress: receives a line for every answer.
         every: whether to ask every release instead of as few as possible.
         jobs: how many releases to probe side by side; None: as many as there is room for.
         open_pool: opens what probes them: this machine, or the nodes of a cluster.
     """
     first, last = len(question.older), len(question.older) + 1
     find = scan if every else search
-    with Prober(question, folder, say, jobs, open_pool) as prober:
+    with Prober(question, folder, report_progress, jobs, open_pool) as prober:
         boundaries = find(range(first), first, range(last, last + len(question.newer)), prober)
     return Bisection(question, boundaries, prober.answers)

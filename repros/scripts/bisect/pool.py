@@ -15,8 +15,8 @@ import psutil
 from repros.engine import environments
 from repros.engine.environments.copies import copy
 from repros.engine.environments.processes import Processes
-from repros.engine.environments.releases import Release
-from repros.engine.environments.uv import Say, watch_uv
+from repros.engine.environments.releases import PackageRelease
+from repros.engine.environments.uv import ReportProgress, watch_uv
 from repros.engine.own_folder import new_log_folder
 from repros.engine.probe import probe
 from repros.model import Device
@@ -36,7 +36,7 @@ class Pool(Protocol):
     def width(self) -> int:
         """How many releases it probes side by side."""
 
-    def submit(self, release: Release) -> Future[ReleaseAnswer]:
+    def submit(self, release: PackageRelease) -> Future[ReleaseAnswer]:
         """Begin to probe a release, or queue it.
 
         Raises:
@@ -48,7 +48,7 @@ class Pool(Protocol):
 
 
 Q = TypeVar("Q", bound=ReleaseQuestion)
-OpenPool = Callable[[Q, Path, ImportMemory, Say, int | None], Pool]
+OpenPool = Callable[[Q, Path, ImportMemory, ReportProgress, int | None], Pool]
 """Opens a pool for a question: the file of answers, beside which the logs go; the memory; who receives progress; jobs.
 
 The jobs are how many releases are probed side by side; None: as many as there is room for.
@@ -79,7 +79,7 @@ class LocalPool:
         question: ReleaseQuestion,
         out: Path,
         memory: ImportMemory,
-        say: Say,
+        report_progress: ReportProgress,
         jobs: int | None = None,
         *,
         examiner: Examine = examine,
@@ -87,7 +87,7 @@ class LocalPool:
         """Make nothing yet; :data:`OpenPool` explains the arguments, and :data:`Examine` the last one."""
         here = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
         self.width = jobs or jobs_for(question, *here)
-        self._question, self._out, self._memory, self._say = question, out, memory, say
+        self._question, self._out, self._memory, self._report_progress = question, out, memory, report_progress
         self._examine = examiner
         self._threads: ThreadPoolExecutor | None = None
         self._processes = Processes()
@@ -95,7 +95,7 @@ class LocalPool:
         self._free: list[ReleaseRunner] = []
         self._lock = threading.Lock()
 
-    def submit(self, release: Release, gpus: tuple[str, ...] = ()) -> Future[ReleaseAnswer]:
+    def submit(self, release: PackageRelease, gpus: tuple[str, ...] = ()) -> Future[ReleaseAnswer]:
         """Begin to probe a release, on these GPUs of this machine; :class:`Pool` explains it."""
         return self._ensure_threads().submit(self._probe, release, gpus)
 
@@ -106,7 +106,7 @@ class LocalPool:
             self._threads.shutdown(cancel_futures=True)
         self._copies.close()
 
-    def log_folder(self, release: Release) -> Path:
+    def log_folder(self, release: PackageRelease) -> Path:
         """Return the folder for the logs of a release that was submitted."""
         return self._runs / str(release.version)
 
@@ -114,14 +114,19 @@ class LocalPool:
         if self._threads is None:
             question = self._question
             # In this thread, which an interrupt reaches, since it may be a download of gigabytes.
-            python = environments.ensure(question.stack, self._say)
-            self._stacks_own = probe(python, question.stack.name, sim=question.spec.device is Device.SIM, say=self._say)
+            python = environments.ensure(question.stack, self._report_progress)
+            self._stacks_own = probe(
+                python,
+                question.stack.name,
+                sim=question.spec.device is Device.SIM,
+                report_progress=self._report_progress,
+            )
             self._runs = new_log_folder(self._out)
             watch = self._processes.watch
             self._threads = ThreadPoolExecutor(self.width, initializer=watch_uv.set, initargs=(watch,))
         return self._threads
 
-    def _probe(self, release: Release, gpus: tuple[str, ...]) -> ReleaseAnswer:
+    def _probe(self, release: PackageRelease, gpus: tuple[str, ...]) -> ReleaseAnswer:
         with self._take_runner() as runner:
             found = runner.probe(release, self._memory, self.log_folder(release), gpus)
         self._processes.check()
@@ -133,7 +138,7 @@ class LocalPool:
         with self._lock:
             runner = self._free.pop() if self._free else None
         if runner is None:
-            python = self._copies.enter_context(copy(self._question.stack, self._say))
+            python = self._copies.enter_context(copy(self._question.stack, self._report_progress))
             runner = ReleaseRunner(self._question, self._stacks_own, python, self._processes, self._examine)
         try:
             yield runner

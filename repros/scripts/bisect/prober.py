@@ -10,8 +10,8 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from repros.engine.environments.releases import Release
-from repros.engine.environments.uv import Say
+from repros.engine.environments.releases import PackageRelease
+from repros.engine.environments.uv import ReportProgress
 from repros.scripts.bisect.answers import ReleaseAnswer, append_answer, read_answers
 from repros.scripts.bisect.imports import ImportMemory
 from repros.scripts.bisect.pool import LocalPool, OpenPool, Q
@@ -27,14 +27,19 @@ class Prober:
     """
 
     def __init__(
-        self, question: Q, folder: Path, say: Say, jobs: int | None = None, open_pool: OpenPool[Q] = LocalPool
+        self,
+        question: Q,
+        folder: Path,
+        report_progress: ReportProgress,
+        jobs: int | None = None,
+        open_pool: OpenPool[Q] = LocalPool,
     ) -> None:
         """Take the earlier answers from the folder, and keep new answers and logs there.
 
         Args:
             question: the question.
             folder: for answers and logs.
-            say: receives a line for every answer, and lines of progress.
+            report_progress: receives a line for every answer, and lines of progress.
             jobs: how many releases to probe side by side; None: as many as there is room for.
             open_pool: opens what probes them.
 
@@ -50,10 +55,10 @@ class Prober:
         self._file = folder / "answers.jsonl"
         self._memory = ImportMemory(folder.parent / "imports.jsonl", question.stack)
         self._earlier = {answer.key: answer for answer in read_answers(self._file)}
-        self._say = say
+        self._report_progress = report_progress
         self._done: SimpleQueue[tuple[int, Future[ReleaseAnswer]]] = SimpleQueue()
         self._lock = threading.Lock()
-        self._pool = open_pool(question, self._file, self._memory, say, jobs)
+        self._pool = open_pool(question, self._file, self._memory, report_progress, jobs)
 
     @property
     def width(self) -> int:
@@ -102,7 +107,7 @@ class Prober:
             number, future = self._done.get()
             found, release = future.result(), self._question.releases[number]
             if number not in self.answers:
-                self._say(f"{self._question.package} {release.version} ({release.date}): {found.text}")
+                self._report_progress(f"{self._question.package} {release.version} ({release.date}): {found.text}")
             self.answers[number] = found
             self._under_way.discard(number)
             if number in self._wanted:
@@ -121,7 +126,7 @@ class Prober:
                 return failed
         return done
 
-    def _recall(self, release: Release) -> ReleaseAnswer | None:
+    def _recall(self, release: PackageRelease) -> ReleaseAnswer | None:
         """Return the answer for a release that another bisection could not import, whatever its dependencies."""
         known = recall(self._question, release, self._memory, release.date)
         return no_answer(self._question, release, str(known)) if known else None

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from repros.engine.digest.inputs import inputs
 from repros.engine.environment import locked_environment
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.plan import CellSpec
 from repros.model import Signature, Stack
 from repros.model.errors import ReprosError
@@ -41,7 +41,7 @@ class ReleaseQuestion(Protocol):
         """Canonical name."""
 
     @property
-    def releases(self) -> Sequence[Release]:
+    def releases(self) -> Sequence[PackageRelease]:
         """All candidates, oldest first."""
 
     @property
@@ -52,10 +52,10 @@ class ReleaseQuestion(Protocol):
     def signature(self) -> Signature:
         """The failure that an import may show as well as a run."""
 
-    def name(self, release: Release) -> str:
+    def name(self, release: PackageRelease) -> str:
         """Return a release as a requirement: `lightning==2.0.1`."""
 
-    def key(self, release: Release) -> str:
+    def key(self, release: PackageRelease) -> str:
         """Return a digest of everything that a release's answer depends on."""
 
 
@@ -67,15 +67,15 @@ class Question:
     stack: Stack
     package: str
     """Canonical name."""
-    older: tuple[Release, ...]
-    start: Release
+    older: tuple[PackageRelease, ...]
+    start: PackageRelease
     """A release that should have the failure."""
-    newer: tuple[Release, ...]
+    newer: tuple[PackageRelease, ...]
     good: Version | None = None
     """A release that should not have it; None to search both sides."""
 
     @property
-    def releases(self) -> tuple[Release, ...]:
+    def releases(self) -> tuple[PackageRelease, ...]:
         """All candidates, oldest first."""
         return (*self.older, self.start, *self.newer)
 
@@ -94,11 +94,11 @@ class Question:
         """The documented failure."""
         return self.spec.variant.signature
 
-    def name(self, release: Release) -> str:
+    def name(self, release: PackageRelease) -> str:
         """Return a release as a requirement: `lightning==2.0.1`."""
         return f"{self.package}=={release.version}"
 
-    def key(self, release: Release) -> str:
+    def key(self, release: PackageRelease) -> str:
         """Return a digest of everything that a release's answer depends on."""
         variant, strategy, device = self.spec.variant, self.spec.strategy, self.spec.device
         digest = inputs(self.spec.repro, self.stack, device)
@@ -110,7 +110,7 @@ def build_question(
     spec: CellSpec,
     stack: Stack,
     package: str,
-    releases: Sequence[Release],
+    releases: Sequence[PackageRelease],
     good: Version | None,
     bad: Version | None,
     oldest: Version | None = None,
@@ -148,7 +148,7 @@ def build_question(
     return Question(spec, stack, package, tuple(older), start, tuple(newer), good)
 
 
-def find_release(package: str, releases: Sequence[Release], version: Version) -> Release:
+def find_release(package: str, releases: Sequence[PackageRelease], version: Version) -> PackageRelease:
     """Return the candidate of a version.
 
     Raises:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from repros.engine.cells import is_warm, run_cell
 from repros.engine.environments.processes import Processes
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import UvError
 from repros.engine.launch import Servers
 from repros.engine.plan import plan
 from repros.engine.probe import ProbeError, probe
-from repros.model import Cell, Device, Environment, Result, Unavailable
+from repros.model import Cell, CellResult, Device, Environment, Unavailable
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.imports import ImportFailure, ImportMemory, is_documented, try_imports
 from repros.scripts.bisect.question import MAX_RUNS, NEEDED_RUNS, ReleaseQuestion
@@ -71,7 +71,9 @@ class ReleaseRunner:
         self._examine = examiner or examine
         self._swap = Swap(question.stack, question.package, python)
 
-    def probe(self, release: Release, memory: ImportMemory, logs: Path, gpus: tuple[str, ...] = ()) -> ReleaseAnswer:
+    def probe(
+        self, release: PackageRelease, memory: ImportMemory, logs: Path, gpus: tuple[str, ...] = ()
+    ) -> ReleaseAnswer:
         """Install a release, run the cell until enough runs agree, and return the answer.
 
         Args:
@@ -96,7 +98,7 @@ class ReleaseRunner:
         key = self._question.key(release)
         return ReleaseAnswer(str(release.version), found.answer, why, versions, key, found.shown)
 
-    def _install(self, release: Release, memory: ImportMemory) -> tuple[ImportFailure | None, str]:
+    def _install(self, release: PackageRelease, memory: ImportMemory) -> tuple[ImportFailure | None, str]:
         """Install a release and import the script's modules; if that fails, with the dependencies of the release's day.
 
         Returns:
@@ -145,7 +147,7 @@ class ReleaseRunner:
 
 def examine(cell: Cell, folder: Path, processes: Processes) -> Examined:
     """Run a cell until enough runs show the documented failure, or enough are free of it; an :data:`Examine`."""
-    results: list[Result] = []
+    results: list[CellResult] = []
     with Servers(folder / "servers") as servers, processes.ended_by(servers.close):
         warm = servers if is_warm(cell) else None
 
@@ -160,26 +162,26 @@ def examine(cell: Cell, folder: Path, processes: Processes) -> Examined:
 
 
 def recall(
-    question: ReleaseQuestion, release: Release, memory: ImportMemory, as_of: dt.date | None = None
+    question: ReleaseQuestion, release: PackageRelease, memory: ImportMemory, as_of: dt.date | None = None
 ) -> ImportFailure | None:
     """Return why another bisection could not import a release, unless that is the documented failure."""
     known = memory.find(question.name(release), question.modules, as_of)
     return None if known is None or is_documented(known, question.signature) else known
 
 
-def no_answer(question: ReleaseQuestion, release: Release, why: str) -> ReleaseAnswer:
+def no_answer(question: ReleaseQuestion, release: PackageRelease, why: str) -> ReleaseAnswer:
     """Return the answer for a release on which no cell was run, so without versions."""
     return ReleaseAnswer(str(release.version), Answer.UNKNOWN, why, {}, question.key(release))
 
 
-def _answer(result: Result) -> Answer:
+def _answer(result: CellResult) -> Answer:
     """Return the answer of one run; a failure other than the documented one gives none."""
     if result.verdict.shows_failure:
         return Answer.YES
     return Answer.NO if result.verdict.ran_clean else Answer.UNKNOWN
 
 
-def _describe_results(results: Sequence[Result]) -> str:
+def _describe_results(results: Sequence[CellResult]) -> str:
     """Return what the runs showed, with equal results counted: `2 x RuntimeError: ...`."""
     return count_equal(
         result.signature or "ran to its end"

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.engine.environments.compile import RESOLVED, compile_requirements, exchange, released_together
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import UvError, run_uv
 from repros.model import Stack
 
@@ -47,7 +47,7 @@ class Swap:
         """What is installed now: canonical name to version."""
         return {name: found.version for name, found in _read_distributions(self._python).items()}
 
-    def install(self, release: Release, *, as_of_its_day: bool = False) -> None:
+    def install(self, release: PackageRelease, *, as_of_its_day: bool = False) -> None:
         """Install a release, with dependencies that other days give alike.
 
         Args:

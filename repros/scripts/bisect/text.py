@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.bisection import Bisection
 from repros.scripts.bisect.question import MAX_RUNS, NEEDED_RUNS, Question
@@ -36,7 +36,7 @@ def describe_steps(question: Question) -> list[str]:
     ]
 
 
-def _describe_halving(side: tuple[Release, ...], middle: Release) -> str:
+def _describe_halving(side: tuple[PackageRelease, ...], middle: PackageRelease) -> str:
     span = f"{side[0].version} to {side[-1].version}"
     return f"in {span}: {middle.version} first, at most {count(len(side).bit_length(), 'release')}"
 
@@ -88,7 +88,7 @@ def _describe_end(question: Question, boundary: Boundary) -> str:
     return f"{last}. First release after it without the failure: {free}.{_describe_gap(question, boundary)}"
 
 
-def _format_release(release: Release) -> str:
+def _format_release(release: PackageRelease) -> str:
     return f"{release.version} ({release.date})"
 
 

@@ -14,7 +14,7 @@ from typing import Self
 
 from packaging.requirements import Requirement
 
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.judge import judge
 from repros.engine.launch import supervise
 from repros.engine.launch.warm import modules_of
@@ -166,7 +166,7 @@ class Oracle:
 
 @contextlib.contextmanager
 def open_oracle(
-    task: Task, where: Where, runs: Path, texts: tuple[str, ...], say: Callable[[str], None]
+    task: Task, where: Targets, runs: Path, texts: tuple[str, ...], report_progress: Callable[[str], None]
 ) -> Iterator[Oracle]:
     """Make a stack ready for candidates of a script.
 
@@ -174,7 +174,7 @@ def open_oracle(
         ReprosError: there is no such stack, or the script cannot run there.
     """
     spec = as_spec(task.script.name, task.needs, task.options, task.limits)
-    with prepare([spec], where, say) as environments:
+    with prepare([spec], where, report_progress) as environments:
         (item,) = plan([spec], environments)
         cell, why = place(task, item)
         if why is not None:

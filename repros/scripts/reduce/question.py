@@ -46,23 +46,23 @@ class Question:
                 each.stop()
 
 
-def ask(oracle: Oracle, clean: Oracle | None, say: Callable[[str], None]) -> Question:
+def ask(oracle: Oracle, clean: Oracle | None, report_progress: Callable[[str], None]) -> Question:
     """Run the script itself, and return what is to be asked of smaller ones.
 
     Args:
         oracle: where it should fail.
         clean: where it should end clean, if anywhere.
-        say: receives lines of progress.
+        report_progress: receives lines of progress.
 
     Raises:
         ReprosError: it does not.
     """
-    say(f"running {oracle.task.script.origin} on {oracle.stack}")
+    report_progress(f"running {oracle.task.script.origin} on {oracle.stack}")
     failure, sight, seconds = oracle.begin()
     if failure is None:
         raise ReprosError(_why_no_failure(sight, oracle.stack, oracle.texts))
     if clean is not None:
-        say(f"running {clean.task.script.origin} on {clean.stack}")
+        report_progress(f"running {clean.task.script.origin} on {clean.stack}")
         there, seen, _ = clean.begin()
         if there is not None or seen.status is not Status.CLEAN:
             raise ReprosError(_why_not_clean(there, seen, clean))

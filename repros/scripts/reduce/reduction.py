@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.scripts.reduce.failure import Failure
 from repros.scripts.reduce.layout import count_lines, count_tokens, lay_out
 from repros.scripts.reduce.oracle import open_oracle
@@ -35,7 +35,7 @@ class Options:
     """Candidates at the same time."""
     texts: tuple[str, ...] = ()
     """What the output must have: the failure is a wrong number, say."""
-    clean_on: Where | None = None
+    clean_on: Targets | None = None
     """One stack on which the script ends clean, and without the texts, and all candidates must."""
 
 
@@ -70,7 +70,7 @@ class Reduction:
 
 
 def reduce_script(
-    task: Task, where: Where, runs: Path, options: Options, say: Callable[[str], None] = lambda _: None
+    task: Task, where: Targets, runs: Path, options: Options, report_progress: Callable[[str], None] = lambda _: None
 ) -> Reduction:
     """Make a script smaller while its failure stays.
 
@@ -81,22 +81,24 @@ def reduce_script(
         where: one stack.
         runs: folder for the logs of the runs.
         options: how to search.
-        say: receives lines of progress.
+        report_progress: receives lines of progress.
 
     Raises:
         ReprosError: the script cannot run there, does not fail, or does not end clean where it should.
     """
     with contextlib.ExitStack() as opened:
-        oracle = opened.enter_context(open_oracle(task, where, runs, options.texts, say))
+        oracle = opened.enter_context(open_oracle(task, where, runs, options.texts, report_progress))
         clean = None
         if options.clean_on is not None:
-            clean = opened.enter_context(open_oracle(task, options.clean_on, runs / "clean", options.texts, say))
+            clean = opened.enter_context(
+                open_oracle(task, options.clean_on, runs / "clean", options.texts, report_progress)
+            )
         begun = time.monotonic()
-        question = ask(oracle, clean, say)
+        question = ask(oracle, clean, report_progress)
         kept = " and ".join(question.failure.texts) or question.failure.signature
         kept = textwrap.shorten(kept, _LONGEST, placeholder=" ...")
-        say(f"{kept} after {question.seconds:.1f} s; looking for a smaller script that fails alike")
-        search = _search(question, begun + options.seconds * (1 - _RESERVED), options, say)
+        report_progress(f"{kept} after {question.seconds:.1f} s; looking for a smaller script that fails alike")
+        search = _search(question, begun + options.seconds * (1 - _RESERVED), options, report_progress)
         source, sight = _confirm(search, question)
         return Reduction(
             source,
@@ -116,7 +118,7 @@ def reduce_script(
         )
 
 
-def _search(question: Question, until: float, options: Options, say: Callable[[str], None]) -> Search:
+def _search(question: Question, until: float, options: Options, report_progress: Callable[[str], None]) -> Search:
     """Return a search that is over, or whose time is, or that was interrupted."""
     task = question.oracle.task
     search = Search(
@@ -129,9 +131,9 @@ def _search(question: Question, until: float, options: Options, say: Callable[[s
         options.jobs,
         keeps_conditions=bool(options.texts),
         keeps_ranks=task.options.own,
-        say=say,
+        report_progress=report_progress,
     )
-    with _kept_when_interrupted(say):
+    with _kept_when_interrupted(report_progress):
         search.run()
     return search
 
@@ -141,11 +143,11 @@ def _size(source: str) -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def _kept_when_interrupted(say: Callable[[str], None]) -> Iterator[None]:
+def _kept_when_interrupted(report_progress: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted; keeping the smallest script so far")
+        report_progress("interrupted; keeping the smallest script so far")
 
 
 def _confirm(search: Search, question: Question) -> tuple[str, Sight]:

@@ -59,7 +59,7 @@ class Search:
     """Whether each `if` keeps its condition: where a text in the output is the failure, whatever prints it would do."""
     keeps_ranks: bool = False
     """Whether there must be as many ranks: the script starts them itself."""
-    say: Callable[[str], None] = lambda _: None
+    report_progress: Callable[[str], None] = lambda _: None
     tried: int = 0
     """Candidates that were run."""
     refused: int = 0
@@ -98,7 +98,7 @@ class Search:
             self._smaller_numbers()
             for each in values():
                 self._reduce(each)
-            self.say(f"{count_lines(self.source)} lines after {self.tried} candidates")
+            self.report_progress(f"{count_lines(self.source)} lines after {self.tried} candidates")
 
     def _fewer_ranks(self) -> None:
         for ranks in range(1, self.ranks) if not self.keeps_ranks else ():
@@ -118,7 +118,7 @@ class Search:
             self._chunks(code, pass_, chunks, done)
             size = min(size - 1, -(-size // 2)) if size > 1 else 0
         if done:
-            self.say(f"{count_lines(self.source)} lines after {self.tried} candidates")
+            self.report_progress(f"{count_lines(self.source)} lines after {self.tried} candidates")
 
     def _chunks(self, code: Code, pass_: Pass[Unit], chunks: list[list[Unit]], done: list[Unit]) -> None:
         """Do each chunk that may be done, as many at once as there are jobs."""

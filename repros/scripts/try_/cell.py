@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from repros.engine.plan import CellSpec
-from repros.model import Device, End, Ending, Kind, Outcome, Repro, Signature, Upstream, Variant
+from repros.model import Device, End, Ending, ExpectedOutcome, FailureKind, Repro, Signature, Upstream, Variant
 from repros.scripts.try_.needs import Needs
 from repros.scripts.try_.start import Limits, Options
 
@@ -20,12 +20,12 @@ def as_spec(name: str, needs: Needs, options: Options, limits: Limits) -> CellSp
     """
     device = Device.CPU if options.gpus is None else Device.SIM
     signature = Signature(ends=End(Ending.TIMED_OUT))
-    variant = Variant("failing", Outcome.FAILS, name, (STRATEGY,), (device,), (), (), signature)
+    variant = Variant("failing", ExpectedOutcome.FAILS, name, (STRATEGY,), (device,), (), (), signature)
     repro = Repro(
         id="TRY",
         path=Path(name),
         title=name,
-        kind=Kind.BUG,
+        kind=FailureKind.BUG,
         documented=None,
         upstream=Upstream(),
         packages=(),

@@ -11,10 +11,10 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from repros.engine.header.block import Block, HeaderError
+from repros.engine.header.block import HeaderBlock, HeaderError
 from repros.model import Environment
 from repros.model.errors import ReprosError
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 from repros.scripts.try_.script import Script
 
 _PACKAGES = {
@@ -136,7 +136,7 @@ def find_other_releases(needs: Needs, environment: Environment) -> tuple[str, ..
 
 def _listed(script: Script) -> Iterator[Requirement]:
     try:
-        data = Block(Path(script.name), script.source).data
+        data = HeaderBlock(Path(script.name), script.source).data
     except HeaderError as error:
         if "# /// script" not in script.source.splitlines():
             return

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from repros.engine.environment import Where, prepare
-from repros.engine.environments.extended import Change, ExtendedStack
+from repros.engine.environment import Targets, prepare
+from repros.engine.environments.extended import ExtendedStack, VersionChange
 from repros.engine.environments.store import short_name
 from repros.engine.judge import judge
 from repros.engine.launch import supervise
@@ -62,7 +62,7 @@ class Attempt:
     """What the script asks for and the stack has in another release."""
     wanted: tuple[str, ...] = ()
     """The requirements by which the stack was extended; none if it is the stack itself."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[VersionChange, ...] = ()
     """What that has changed."""
     lacks: tuple[str, ...] = ()
     """Requirements without which the script did not run, or an import in it has failed."""
@@ -82,9 +82,9 @@ class Attempt:
 def attempt(
     task: Task,
     catalogue: Iterable[Repro],
-    where: Where,
+    where: Targets,
     runs: Path,
-    say: Callable[[str], None] = lambda _: None,
+    report_progress: Callable[[str], None] = lambda _: None,
     begins: Callable[[], None] = lambda: None,
 ) -> Iterator[Attempt]:
     """Run a script on each stack and yield what was seen as soon as it is known.
@@ -96,7 +96,7 @@ def attempt(
         catalogue: the documented failures.
         where: the stacks.
         runs: folder for the logs.
-        say: receives lines of progress.
+        report_progress: receives lines of progress.
         begins: called before the script runs for the first time.
 
     Raises:
@@ -104,7 +104,7 @@ def attempt(
     """
     has_begun = False
     spec = as_spec(task.script.name, task.needs, task.options, task.limits)
-    with prepare([spec], where, say) as environments:
+    with prepare([spec], where, report_progress) as environments:
         for item in plan([spec], environments):
             cell, why = place(task, item)
             extended = _extended(where, cell)
@@ -114,11 +114,11 @@ def attempt(
                 if not has_begun:
                     begins()
                 has_begun = True
-                say(f"running on {cell.environment.name}")
+                report_progress(f"running on {cell.environment.name}")
                 yield _run(task, cell, runs / short_name(cell.environment.name), catalogue, extended)
 
 
-def _extended(where: Where, cell: Cell) -> ExtendedStack | None:
+def _extended(where: Targets, cell: Cell) -> ExtendedStack | None:
     """Return the stack with requirements that a cell runs on; None if it is a stack as it is."""
     stack = where.known.get(cell.environment.name)
     return stack if isinstance(stack, ExtendedStack) else None

@@ -12,8 +12,8 @@ import repros
 from repros.engine.launch import logs
 from repros.engine.launch.stacks import threads
 from repros.engine.signature import describe, normalise
-from repros.model import Ending, Process, ProcessRole, Raised, Result, Verdict
-from repros.model.paths import path_in_package
+from repros.model import CellResult, Ending, Process, ProcessRole, Raised, Verdict
+from repros.model.observation import path_in_package
 
 _INNERMOST = 3
 """Frames of an exception that belong to its signature."""
@@ -89,7 +89,7 @@ class Sight:
     """What else the engine says: which evidence shows a hang, that memory ran out, why nothing can be said."""
 
 
-def see(result: Result, folder: Path | None) -> Sight:
+def see(result: CellResult, folder: Path | None) -> Sight:
     """Return what was seen of a script.
 
     Args:
@@ -157,7 +157,7 @@ def _signature(process: Process, judged: str) -> str:
     return f"{process.chain[0].name}: {normalise(process.chain[0].message)}"
 
 
-def _note(result: Result, first: Process) -> str | None:
+def _note(result: CellResult, first: Process) -> str | None:
     if result.observation is not None and result.observation.standstill:
         return result.observation.standstill
     if any(_NO_LAUNCHER in raised.message for raised in first.chain):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from repros.diagnose.watch.events import Event
-from repros.engine.launch.stacks import Stack, threads
+from repros.engine.launch.stacks import StackTrace, threads
 from repros.model import Ending, Environment, Process
 
 _DRIVERS = {"/lightning/fabric/": "fabric", "/lightning/pytorch/": "trainer", "/accelerate/": "accelerate"}
@@ -38,7 +38,7 @@ def waiting_events(ranks: Iterable[Process], environment: Environment) -> Iterat
         }
 
 
-def _call(stack: Stack) -> str | None:
+def _call(stack: StackTrace) -> str | None:
     """Return the function that waits for other ranks: the outermost of torch's in a row, or `backward`."""
     found = None
     for frame in stack:
@@ -50,7 +50,7 @@ def _call(stack: Stack) -> str | None:
     return found
 
 
-def _check(stack: Stack) -> str:
+def _check(stack: StackTrace) -> str:
     names = {frame.function for frame in stack}
     if "save_checkpoint" in names:
         return "ranks_wait_apart_saving"

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from repros.advise.audit.assess import assess
 from repros.advise.audit.assessment import Assessment, Status
 from repros.advise.audit.sources import read_source
-from repros.model import Kind, Repro
+from repros.model import FailureKind, Repro
 
 CHECKED = Path(__file__).with_name("checked_pins.toml")
 _CHECKED = (Status.AFFECTED, Status.POSSIBLE, Status.UNKNOWN)
@@ -116,7 +116,7 @@ def _pin(line: str) -> str:
 
 
 def _bugs(found: Iterable[Assessment]) -> list[Assessment]:
-    return [one for one in found if one.status is Status.AFFECTED and one.repro.kind is Kind.BUG]
+    return [one for one in found if one.status is Status.AFFECTED and one.repro.kind is FailureKind.BUG]
 
 
 def _sentences(audits: Sequence[Sequence[Assessment]]) -> Iterator[str]:

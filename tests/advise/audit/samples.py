@@ -13,7 +13,7 @@ from repros.advise.audit.ignore import Ignore, index_ignores
 from repros.advise.audit.report import AuditReport, build_report
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
-from repros.model import Kind, Outcome
+from repros.model import ExpectedOutcome, FailureKind
 from repros.model.affected import packages_of
 from repros.model.catalogue import Catalogue
 from tests import factories
@@ -21,7 +21,7 @@ from tests.advise.audit.test_assess import measurement, subject
 
 TODAY = dt.date(2026, 11, 21)
 DOC = "A toy.\n\nSymptom: it fails.\n\nCause: a cause."
-FIXED = factories.variant("fixed", Outcome.PASSES, about="a fresh Trainer", source="https://example.org/2")
+FIXED = factories.variant("fixed", ExpectedOutcome.PASSES, about="a fresh Trainer", source="https://example.org/2")
 
 
 def repro(id_: str, affected: str, **given: Any) -> Any:
@@ -43,8 +43,8 @@ CATALOGUE = Catalogue(
         repro("RPR-0006", ""),
         repro("RPR-0007", "torch<2"),
         repro("RPR-0008", ""),
-        repro("RPR-0009", "", kind=Kind.MISUSE),
-        repro("RPR-0010", MANY, kind=Kind.LIMITATION),
+        repro("RPR-0009", "", kind=FailureKind.MISUSE),
+        repro("RPR-0010", MANY, kind=FailureKind.LIMITATION),
     )
 )
 SUBJECT = Subject(

@@ -16,7 +16,7 @@ from repros.advise.audit.assessment import Assessment, Status
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.model import Device, Outcome, Repro, Role, Verdict
+from repros.model import Device, ExpectedOutcome, Repro, Role, Verdict
 from tests import factories
 
 
@@ -40,8 +40,8 @@ BOTH = factories.repro(
     affected=factories.conditions("lightning>=2.1,<2.4", "torch>=2.6"),
     variants=(
         factories.variant(),
-        factories.variant("fixed", Outcome.PASSES, about="a fresh Trainer"),
-        factories.variant("newer", Outcome.PASSES, requires=factories.requirements("lightning>=2.3")),
+        factories.variant("fixed", ExpectedOutcome.PASSES, about="a fresh Trainer"),
+        factories.variant("newer", ExpectedOutcome.PASSES, requires=factories.requirements("lightning>=2.3")),
     ),
 )
 

@@ -24,7 +24,7 @@ from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.engine.stacks import load_stacks
-from repros.model import Outcome, Repro
+from repros.model import ExpectedOutcome, Repro
 from repros.model.affected import Overlap, Term, evaluate
 from repros.model.ranges import sample
 from repros.text.styled import Text
@@ -190,7 +190,7 @@ NEEDY = make.repro(
     packages=("lightning",),
     affected=RANGES,
     dependencies=make.requirements("torch>=2.0", "lightning>=2.0"),
-    variants=(make.variant(affected=RANGES), make.variant("fixed", Outcome.PASSES, affected=RANGES)),
+    variants=(make.variant(affected=RANGES), make.variant("fixed", ExpectedOutcome.PASSES, affected=RANGES)),
 )
 
 

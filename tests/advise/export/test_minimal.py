@@ -15,7 +15,7 @@ from repros.advise.export.pins import ExportError, Pins
 from repros.advise.export.script import export_for_report, export_minimal, report_variants
 from repros.engine import header
 from repros.engine.catalogue import load
-from repros.model import Outcome, Repro
+from repros.model import ExpectedOutcome, Repro
 from repros.model.errors import UnknownNameError
 from tests.factories import VALID
 
@@ -54,7 +54,7 @@ def test_it_is_shorter_and_speaks_of_no_other_variant(repro: Repro) -> None:
     assert len(alone.splitlines()) < len(whole.splitlines())
     assert "tool.repro" not in alone
     assert "VARIANTS" not in code
-    assert [v.name for v in repro.variants if f"def {v.name}(" in code and v.outcome is Outcome.PASSES] == []
+    assert [v.name for v in repro.variants if f"def {v.name}(" in code and v.outcome is ExpectedOutcome.PASSES] == []
 
 
 FOLDED = {

@@ -12,7 +12,7 @@ from repros.advise.export.pins import Pins, pins_of_stack
 from repros.advise.export.script import export_minimal, export_script, script_file_name
 from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
-from repros.model import Device, Outcome
+from repros.model import Device, ExpectedOutcome
 from tests.advise.export.foreign import foreign_environ
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ def test_a_minimal_script_ends_as_documented(id_: str, name: str, current_python
     environ = os.environ | settings
     command = [str(current_python), str(file), repro.strategies[0], "cpu"]
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240, check=False)
-    if variant.outcome is Outcome.PASSES:
+    if variant.outcome is ExpectedOutcome.PASSES:
         assert done.returncode == 0, done.stderr
     else:
         assert done.returncode != 0

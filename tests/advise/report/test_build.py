@@ -17,7 +17,7 @@ from repros.advise.report.redact import Identity
 from repros.engine import header
 from repros.engine.catalogue import load
 from repros.engine.record import line
-from repros.model import Ending, Outcome, Result, Verdict
+from repros.model import CellResult, Ending, ExpectedOutcome, Verdict
 from tests import factories
 from tests.advise.report.test_redact import ADDRESSES, SECRETS
 
@@ -42,19 +42,19 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def results(logs: Path, name: str = "current") -> Iterator[Result]:
+def results(logs: Path, name: str = "current") -> Iterator[CellResult]:
     repro = header.read(OWN)
     environment = factories.environment(name)
     for variant, verdict, outcome in (
-        ("failing", Verdict.REPRODUCED, Outcome.FAILS),
-        ("fixed", Verdict.CLEAN, Outcome.PASSES),
+        ("failing", Verdict.REPRODUCED, ExpectedOutcome.FAILS),
+        ("fixed", Verdict.CLEAN, ExpectedOutcome.PASSES),
     ):
         cell = factories.cell(repro=repro, variant=repro.variant(variant), environment=environment, processes=1)
         assert cell.expectation.outcome is outcome
         signature = "RuntimeError: the documented failure" if verdict is Verdict.REPRODUCED else None
         ended = Ending.RAISED if signature else Ending.RETURNED
         seen = factories.observation(factories.process(0, ended), folder=logs)
-        yield Result(cell, verdict, "why", signature, seen)
+        yield CellResult(cell, verdict, "why", signature, seen)
 
 
 def built(logs: Path, identity: Identity | None = None, **changes: Any) -> IssueReport:
@@ -130,7 +130,7 @@ def test_the_catalogues_description_is_not_redacted(logs: Path) -> None:
         variant=repro.variants[0],
         environment=factories.environment(versions={"torch": "2.1.2", "lightning": "2.1.3"}),
     )
-    lines = [line(Result(cell, Verdict.CLEAN, "why"))]
+    lines = [line(CellResult(cell, Verdict.CLEAN, "why"))]
     report = build(repro, lines, lambda _: ("", "no"), identity)
     assert report.failure.title == repro.title
     assert "from lightning.fabric import Fabric" in report.failure.script

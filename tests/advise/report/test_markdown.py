@@ -9,7 +9,7 @@ import pytest
 from repros import __version__
 from repros.advise.report.build import EnvironmentSummary, Failure, IssueReport, RunSummary, VariantSummary
 from repros.advise.report.markdown import Form, markdown
-from repros.model import Kind, Role, Upstream
+from repros.model import FailureKind, Role, Upstream
 
 FAILURE = Failure(
     id="RPR-0001",
@@ -19,7 +19,7 @@ FAILURE = Failure(
     packages=("lightning",),
     affected=("lightning>=2.1,<2.4",),
     measurable=("lightning>=2.1",),
-    kind=Kind.BUG,
+    kind=FailureKind.BUG,
     documented=None,
     upstream=Upstream(reports=("https://example.org/1",), fixed_by=("https://example.org/2",)),
     sections={"Symptom": "an error.", "Cause": "a move.", "Fix": "Lightning 2.4."},

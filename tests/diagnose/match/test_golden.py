@@ -11,7 +11,7 @@ import pytest
 from repros.diagnose.match import Confidence, LogMatch, SignatureIndex, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.engine.catalogue import load
-from repros.model import Outcome, Raised
+from repros.model import ExpectedOutcome, Raised
 from tests.diagnose.match.golden_logs import GOLDEN, GoldenLog, read_golden_logs
 
 LOGS = tuple(read_golden_logs())
@@ -108,7 +108,7 @@ def test_the_index_has_the_whole_catalogue() -> None:
     for repro in CATALOGUE:
         for variant in repro.variants:
             signature = variant.signature
-            if variant.outcome is Outcome.FAILS and signature.raises:
+            if variant.outcome is ExpectedOutcome.FAILS and signature.raises:
                 for text in signature.match:
                     raised = Raised(signature.raises, (), f"x {text} x", ())
                     assert repro.id in [match.entry.repro.id for match in index.find_matches(raised)]

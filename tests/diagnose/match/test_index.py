@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from repros.diagnose.match import SignatureIndex
 from repros.engine.signature import matches
-from repros.model import End, Ending, Outcome, Raised, Signature
+from repros.model import End, Ending, ExpectedOutcome, Raised, Signature
 from tests.factories import process, raised, repro, variant
 
 
@@ -45,7 +45,7 @@ def test_a_class_name_in_place_of_a_message() -> None:
 
 def test_a_hang_and_a_fix_are_not_indexed() -> None:
     hang = variant(signature=Signature(ends=End.parse("hang")))
-    fixed = variant("fixed", Outcome.PASSES, signature=Signature("RuntimeError", ("no backend for device",)))
+    fixed = variant("fixed", ExpectedOutcome.PASSES, signature=Signature("RuntimeError", ("no backend for device",)))
     index = SignatureIndex([repro(variants=(hang, fixed))])
     assert matched(index, raised("no backend for device")) == []
 

@@ -7,7 +7,7 @@ from repros.diagnose.match.json_format import match_to_json
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.reasons import versions_reason
 from repros.diagnose.match.text import format_match
-from repros.model import Outcome, Repro, Signature
+from repros.model import ExpectedOutcome, Repro, Signature
 from tests.factories import conditions, repro, requirements, variant
 
 COPIED = Signature("RuntimeError", ("the documented failure on cuda:0",), frames=("lib/hooks.py:new_forward",))
@@ -16,7 +16,7 @@ PLAIN = Signature("RuntimeError", ("the documented failure",))
 
 def one(id_: str, signature: Signature, title: str, *affected: str, doc: str = "Symptom: it fails.") -> Repro:
     ranges = conditions(*affected)
-    fix = variant("fixed", Outcome.PASSES, about="does it otherwise", requires=requirements("lightning>=2.3"))
+    fix = variant("fixed", ExpectedOutcome.PASSES, about="does it otherwise", requires=requirements("lightning>=2.3"))
     return repro(
         id_,
         title=title,

@@ -8,7 +8,7 @@ from repros.diagnose.match import Confidence
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import checks_of, identify
 from repros.engine import catalogue
-from repros.model import Outcome
+from repros.model import ExpectedOutcome
 
 pytestmark = pytest.mark.of_all_scripts
 
@@ -50,7 +50,7 @@ def test_every_script_names_the_checks_that_find_what_it_does_or_says_why_none_c
     """In the docstring's paragraph `Watch`, which names the variants where it is not about all that fail."""
     unexplained = []
     for repro in CATALOGUE:
-        failing = [variant for variant in repro.variants if variant.outcome is Outcome.FAILS]
+        failing = [variant for variant in repro.variants if variant.outcome is ExpectedOutcome.FAILS]
         unnamed = [variant.name for variant in failing if not checks_of(repro, variant)]
         reason = repro.sections.get("Watch", "")
         explained = bool(reason) == bool(unnamed)

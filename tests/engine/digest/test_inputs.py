@@ -272,11 +272,10 @@ BESIDE_THE_VERDICT = {
     "schedule.py": "the order of cells, and what each needs of the machine",
     "inventory.py": "what the machine has",
     "own_folder.py": "the folder of results and logs",
-    "record.py": "records verdicts that have been decided",
+    "record.py": "records verdicts that have been decided, and holds the results file",
     "digest": "the digests themselves",
-    "difference.py": "shows how a script's variants differ",
+    "variant_diff.py": "shows how a script's variants differ",
     "__init__.py": "a docstring",
-    "results_file.py": "holds the file in which results are kept",
 }
 """Modules of `engine/` that no verdict depends on, and why."""
 
@@ -295,7 +294,7 @@ def test_the_digest_covers_the_engine() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
-    ["model/cell.py", "model/stack.py", "model/lock.py", "engine/launch/environ.py"],
+    ["model/cell.py", "model/stack.py", "model/packages.py", "engine/launch/environ.py"],
 )
 def test_modules_that_the_engine_imports_count(clone: Path, module: str) -> None:
     before = digests(clone / "repros")

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros.engine.environments.outdated import DAYS_TO_FOLLOW, Lag, find_lags
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.stacks import stack
 from repros.model.errors import ReprosError
 from repros.model.stack import Stack
@@ -31,7 +31,7 @@ def lags(wanted: Stack, *packages: str) -> list[Lag]:
 
 
 def lag(package: str, pinned: str, first: str, since: dt.date, newest: str) -> Lag:
-    return Lag(package, Version(pinned), Release(Version(first), since), Version(newest))
+    return Lag(package, Version(pinned), PackageRelease(Version(first), since), Version(newest))
 
 
 def test_a_stack_is_behind_since_the_first_newer_release(serve: Serve, tmp_path: Path) -> None:

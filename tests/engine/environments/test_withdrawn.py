@@ -4,7 +4,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from repros.engine.environments.withdrawn import constraints, is_withdrawn
+from repros.engine.environments.compile import constraints, is_withdrawn
 from repros.engine.stacks import load_stacks
 
 

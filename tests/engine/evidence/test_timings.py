@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from repros.engine.evidence import Evidence, Unit, VariantVerdict, files
-from repros.engine.evidence.timings import kept_timings, timings
+from repros.engine.evidence.timings import recorded_timings, timings
 from repros.engine.schedule import Timing
-from repros.model import Cell, Device, End, Ending, Outcome, Signature, Verdict
+from repros.model import Cell, Device, End, Ending, ExpectedOutcome, Signature, Verdict
 from repros.model.settings import PACKAGE
 from tests import factories as make
 from tests.engine.evidence.samples import MEASUREMENT
 
 RAN = VariantVerdict(Verdict.CLEAN)
 HANG = make.variant("failing", signature=Signature(ends=End(Ending.TIMED_OUT)))
-FIXED = make.variant("fixed", Outcome.PASSES)
+FIXED = make.variant("fixed", ExpectedOutcome.PASSES)
 HANGING = make.repro("RPR-0002", variants=(HANG, replace(HANG, name="also"), FIXED))
 
 
@@ -65,7 +65,7 @@ def test_another_stack_or_a_usual_cell_stands_for_what_was_not_measured() -> Non
 def test_damaged_evidence_gives_no_times_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "2023-12").mkdir()
     (tmp_path / "2023-12/ledger.toml").write_text("nothing")
-    monkeypatch.setattr(files, "FOLDER", tmp_path)
+    monkeypatch.setattr(files, "EVIDENCE", tmp_path)
     monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
-    assert kept_timings(PACKAGE)(make.cell()) is None
-    assert kept_timings(PACKAGE, KNOWN)(make.cell()) == Timing(1.5, 0.5)
+    assert recorded_timings(PACKAGE)(make.cell()) is None
+    assert recorded_timings(PACKAGE, KNOWN)(make.cell()) == Timing(1.5, 0.5)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.header import HeaderError, has_header, read, restated_keys
-from repros.model import Device, End, Kind, Outcome, Signature, Upstream
+from repros.model import Device, End, ExpectedOutcome, FailureKind, Signature, Upstream
 from tests.engine.header.scripts import read_text, refusal, replaced
 from tests.factories import VALID, conditions, requirements
 
@@ -36,7 +36,7 @@ def test_a_variant_inherits_the_keys_that_it_omits(script: Path) -> None:
         requirements("torch>=2.1"),
         requirements("torch>=2.1", "lightning>=2.2"),
     )
-    assert (fixed.outcome, checked.outcome) == (Outcome.PASSES, Outcome.FAILS)
+    assert (fixed.outcome, checked.outcome) == (ExpectedOutcome.PASSES, ExpectedOutcome.FAILS)
 
 
 def test_optional_keys_have_defaults(script: Path) -> None:
@@ -54,8 +54,11 @@ def test_the_fewest_devices_are_as_many_as_ranks(script: Path) -> None:
 def test_the_variants_failing_and_fixed_have_the_outcome_of_their_name(script: Path) -> None:
     text = replaced('# outcome = "passes"\n', "").replace('# outcome = "fails"\n# about = "finds', '# about = "finds')
     failing, fixed, _ = read_text(script, text).variants
-    assert (failing.outcome, fixed.outcome) == (Outcome.FAILS, Outcome.PASSES)
-    assert read_text(script, replaced('outcome = "passes"', 'outcome = "fails"')).variants[1].outcome is Outcome.FAILS
+    assert (failing.outcome, fixed.outcome) == (ExpectedOutcome.FAILS, ExpectedOutcome.PASSES)
+    assert (
+        read_text(script, replaced('outcome = "passes"', 'outcome = "fails"')).variants[1].outcome
+        is ExpectedOutcome.FAILS
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_the_threads_are_split_by_what_they_have_to_do_with_the_failure(script: 
 
 def test_a_failure_by_design_names_what_documents_it(script: Path) -> None:
     repro = read_text(script, replaced('"bug"', '"by design"\n# documented = "https://a.b/docs"'))
-    assert (repro.kind, repro.documented) == (Kind.BY_DESIGN, "https://a.b/docs")
+    assert (repro.kind, repro.documented) == (FailureKind.BY_DESIGN, "https://a.b/docs")
 
 
 def test_releases_without_what_fails_are_named_with_upstreams_address(script: Path) -> None:

@@ -16,10 +16,10 @@ import pytest
 from repros.engine import record
 from repros.engine.judge import judge
 from repros.engine.launch import containment, environ, logs, run, supervise
-from repros.model import Cell, Device, Ending, Process, Result, Verdict
+from repros.model import Cell, CellResult, Device, Ending, Process, Verdict
 from tests.endings import ENDINGS
 
-Play = Callable[..., Result]
+Play = Callable[..., CellResult]
 
 LADDER = sum(patience for _, patience in containment.LADDER)
 
@@ -291,6 +291,6 @@ def test_a_record_line_has_no_environment_variables(play: Play, tmp_path: Path) 
     assert "PATH" not in line
 
 
-def _ranks(result: Result) -> list[Process]:
+def _ranks(result: CellResult) -> list[Process]:
     assert result.observation is not None
     return list(result.observation.ranks)

@@ -14,7 +14,7 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.engine.cells import is_warm
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run
 from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
@@ -55,7 +55,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 def _environment(stack: str, python: Path | None, *, sim: bool) -> Environment:
     """Make and probe an environment; one spec on `sim` is enough to have the accelerator built."""
     specs = [spec for spec in select(load(), Selection()) if (spec.device == "sim") == sim]
-    where = Where(python=python) if python else Where(stacks=(stack,))
+    where = Targets(python=python) if python else Targets(stacks=(stack,))
     with prepare(specs[:1], where, print) as environments:
         return environments(specs[0].repro)[0]
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from repros.engine.launch import stacks
-from repros.engine.launch.stacks import Frame
+from repros.engine.launch.stacks import StackFrame
 from repros.inside.recorder import STACKS_SIGNAL
 
 SCRIPT = """
@@ -74,17 +74,17 @@ def test_a_stopped_process_brings_nothing(
 ) -> None:
     monkeypatch.setattr(stacks, "_TIMEOUT", 0.3)
     process.send_signal(signal.SIGSTOP)
-    assert stacks.take(tmp_path, [process]) == stacks.Request({process.pid: 0}, {})
+    assert stacks.take(tmp_path, [process]) == stacks.StackDump({process.pid: 0}, {})
 
 
 def test_the_threads_of_a_text() -> None:
     assert stacks.threads(TEXT) == [
         (
-            Frame("/usr/lib/python3.14/threading.py", "331", "wait"),
-            Frame("/env/site-packages/tqdm/_monitor.py", "60", "run"),
+            StackFrame("/usr/lib/python3.14/threading.py", "331", "wait"),
+            StackFrame("/env/site-packages/tqdm/_monitor.py", "60", "run"),
         ),
         (),
-        (Frame('/a folder/in it, "quoted"', "???", "<module>"),),
+        (StackFrame('/a folder/in it, "quoted"', "???", "<module>"),),
     ]
 
 
@@ -97,6 +97,6 @@ def test_this_python_writes_what_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_is_found_by_whole_folders() -> None:
-    frame = Frame("/env/torch/distributed/distributed_c10d.py", "1", "barrier")
+    frame = StackFrame("/env/torch/distributed/distributed_c10d.py", "1", "barrier")
     assert frame.is_in("distributed/distributed_c10d.py")
     assert not frame.is_in("c10d.py")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from repros.engine.catalogue import load
-from repros.engine.environment import Where, prepare
+from repros.engine.environment import Targets, prepare
 from repros.engine.judge import judge
 from repros.engine.launch import Servers, run, stacks, standstill
 from repros.engine.plan import CellSpec, Selection, plan, select
-from repros.model import Cell, Device, End, Ending, Result, Signature, Verdict
+from repros.model import Cell, CellResult, Device, End, Ending, Signature, Verdict
 from tests import factories
 
 HANGS = {
@@ -31,7 +31,7 @@ WORK = ("compiles", "compiles_beside", "starved")
 LONG = 15.0
 """Seconds that they take at least."""
 
-SideBySide = Callable[..., Mapping[str, Result]]
+SideBySide = Callable[..., Mapping[str, CellResult]]
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,7 +45,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         yield found
 
 
-def run_all(cells: Mapping[str, Cell], folder: Path, servers: Servers | None) -> Mapping[str, Result]:
+def run_all(cells: Mapping[str, Cell], folder: Path, servers: Servers | None) -> Mapping[str, CellResult]:
     """Run cells all at once, since most of them wait."""
     with ThreadPoolExecutor(len(cells)) as pool:
         seen = {name: pool.submit(run, cell, folder / name, servers=servers) for name, cell in cells.items()}
@@ -56,7 +56,7 @@ def run_all(cells: Mapping[str, Cell], folder: Path, servers: Servers | None) ->
 def side_by_side(servers: Servers, toy_cell: Callable[..., Cell], current_python: Path, tmp_path: Path) -> SideBySide:
     """Return a function that runs variants of a toy."""
 
-    def run_them(slug: str, *variants: str, cold: bool = False) -> Mapping[str, Result]:
+    def run_them(slug: str, *variants: str, cold: bool = False) -> Mapping[str, CellResult]:
         cells = {variant: toy_cell(slug, variant, current_python) for variant in variants}
         return run_all(cells, tmp_path, None if cold else servers)
 
@@ -108,7 +108,7 @@ def test_a_timeout_before_the_deadline_decides(side_by_side: SideBySide) -> None
 def documented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Cell]]:
     """The cells of the catalogue's hangs on their home stack."""
     specs = [spec for spec in select(load(), Selection(("RPR-0025", "RPR-0042"))) if _documents_a_hang(spec)]
-    with prepare(specs, Where(stacks=("home",)), print) as environments:
+    with prepare(specs, Targets(stacks=("home",)), print) as environments:
         planned = plan(specs, environments)
         cells = {f"{cell.repro.id} {cell.variant.name}": cell for cell in planned if isinstance(cell, Cell)}
         if len(cells) < len(specs):
@@ -135,7 +135,7 @@ def test_a_documented_hang_ends_as_at_its_deadline(
         assert _endings(result) == _endings(late[name])
 
 
-def _endings(result: Result) -> list[tuple[str, Ending, stacks.Stack]]:
+def _endings(result: CellResult) -> list[tuple[str, Ending, stacks.StackTrace]]:
     assert result.observation is not None
     return [(process.name, process.ending, stacks.threads(process.stacks)[-1]) for process in result.observation.ranks]
 

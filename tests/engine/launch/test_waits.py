@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from repros.engine.launch.stacks import Frame, Stack
+from repros.engine.launch.stacks import StackFrame, StackTrace
 from repros.engine.launch.waits import call_that_waits
 
 PYTHON, SITE = "/usr/lib/python3.11", "/env/lib/python3.11/site-packages"
@@ -14,8 +14,8 @@ MONITOR = [f"{PYTHON}/threading.py wait", f"{SITE}/tqdm/_monitor.py run", f"{PYT
 FEED = [f"{PYTHON}/threading.py wait", f"{PYTHON}/multiprocessing/queues.py _feed", f"{PYTHON}/threading.py run"]
 
 
-def stack(*calls: str) -> Stack:
-    return tuple(Frame(call.rpartition(" ")[0], "1", call.rpartition(" ")[2]) for call in calls)
+def stack(*calls: str) -> StackTrace:
+    return tuple(StackFrame(call.rpartition(" ")[0], "1", call.rpartition(" ")[2]) for call in calls)
 
 
 @pytest.mark.parametrize(

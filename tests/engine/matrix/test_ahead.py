@@ -18,7 +18,7 @@ from repros.engine.matrix.measure import measure
 from repros.engine.matrix.worklist import build_worklist
 from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select
-from repros.model import Result, Stack, Verdict
+from repros.model import CellResult, Stack, Verdict
 from repros.model.stack import Size
 from tests.engine.matrix.test_measure import TORCH
 from tests.tiny_stack import write_wheel
@@ -42,7 +42,7 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Stack]:
     return made
 
 
-def run(stacks: list[Stack], tmp_path: Path, *, keep: bool = False) -> Iterator[Result]:
+def run(stacks: list[Stack], tmp_path: Path, *, keep: bool = False) -> Iterator[CellResult]:
     worklist = build_worklist(SPECS, stacks, {})
     out = tmp_path / "matrix.jsonl"
     return measure(worklist, out, Observer(), lambda _: None, options=RunOptions(jobs=1, keep_environments=keep))

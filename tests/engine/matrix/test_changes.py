@@ -14,7 +14,7 @@ import pytest
 from repros.engine import evidence, header
 from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.engine.matrix.changes import Kind, describe_changes, find_changes
+from repros.engine.matrix.changes import ChangeKind, describe_changes, find_changes
 from repros.engine.stacks import load_stacks
 from repros.model import Device, Verdict
 from repros.model.catalogue import Catalogue
@@ -149,14 +149,14 @@ def test_every_change_is_in_the_files_and_no_other(old: str, new: str) -> None:
     wanted = {
         (kind, key[0], key[3])
         for key in before.keys() & after.keys()
-        for kind, was, is_now in ((Kind.GONE, fails, clean), (Kind.NEW, clean, fails))
+        for kind, was, is_now in ((ChangeKind.GONE, fails, clean), (ChangeKind.NEW, clean, fails))
         if before[key] in was and after[key] in is_now
     }
     changes = find_changes(load(), evidence.read(EVIDENCE), old, new)
     told = {
         (change.kind, change.repro.id, name)
         for change in changes
-        if change.kind in {Kind.GONE, Kind.NEW}
+        if change.kind in {ChangeKind.GONE, ChangeKind.NEW}
         for name in change.variants
     }
     assert told == wanted

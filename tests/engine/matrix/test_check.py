@@ -8,7 +8,7 @@ from repros.engine import record
 from repros.engine.evidence import Evidence, Unit, VariantVerdict
 from repros.engine.matrix.check import find_disagreements
 from repros.engine.record import RecordLine
-from repros.model import Category, Device, Result, Verdict
+from repros.model import Category, CellResult, Device, Verdict
 from tests import factories as make
 from tests.engine.evidence.samples import MEASUREMENT
 
@@ -16,7 +16,7 @@ UNIT = Unit("current", "RPR-0001", Device.CPU, "ddp")
 
 
 def line(verdict: Verdict) -> RecordLine:
-    return record.line(Result(make.cell(), verdict, ""))
+    return record.line(CellResult(make.cell(), verdict, ""))
 
 
 def evidence(verdict: Verdict) -> Evidence:

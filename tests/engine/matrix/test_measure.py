@@ -17,7 +17,7 @@ from repros.engine.matrix.measure import measure
 from repros.engine.matrix.worklist import Worklist, build_worklist
 from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select
-from repros.model import Device, Result, Stack, Verdict
+from repros.model import CellResult, Device, Stack, Verdict
 from repros.model.stack import Size
 from tests.tiny_stack import write_wheel
 from tests.toy_cells import TOYS
@@ -60,7 +60,7 @@ def today() -> dt.date:
     return dt.datetime.now().astimezone().date()
 
 
-def run(worklist: Worklist, tmp_path: Path, *, include_fresh: bool = False, keep: bool = False) -> list[Result]:
+def run(worklist: Worklist, tmp_path: Path, *, include_fresh: bool = False, keep: bool = False) -> list[CellResult]:
     def store(measurement: Measurement) -> None:
         write([measurement], tmp_path / "evidence")
 

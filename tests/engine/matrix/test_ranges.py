@@ -9,9 +9,9 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, VariantVerdict, read
-from repros.engine.matrix.ranges import find_contradictions
+from repros.engine.matrix.check import find_contradictions
 from repros.engine.stacks import load_stacks
-from repros.model import Outcome, Verdict
+from repros.model import ExpectedOutcome, Verdict
 from repros.model.catalogue import Catalogue
 from tests import factories as make
 from tests.engine.evidence.samples import MEASUREMENT
@@ -21,7 +21,7 @@ CATALOGUE = Catalogue(
     (
         make.repro(
             affected=RANGE,
-            variants=(make.variant(affected=RANGE), make.variant("fixed", Outcome.PASSES, affected=RANGE)),
+            variants=(make.variant(affected=RANGE), make.variant("fixed", ExpectedOutcome.PASSES, affected=RANGE)),
         ),
     )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from repros.engine.evidence import Evidence, Unit, VariantVerdict
-from repros.engine.matrix.spans import describe_stacks
+from repros.engine.evidence.status import describe_stacks
 from repros.engine.stacks import load_stacks
 from repros.model import Device, Verdict
 from repros.text.failures import stacks_table

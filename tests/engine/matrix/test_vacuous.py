@@ -12,9 +12,9 @@ from repros.engine import evidence
 from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.engine.matrix.vacuous import unseen_outcomes, unsourced_claims
+from repros.engine.matrix.check import unseen_outcomes, unsourced_claims
 from repros.engine.stacks import load_stacks
-from repros.model import Device, Outcome, Verdict
+from repros.model import Device, ExpectedOutcome, Verdict
 from repros.model.settings import EVIDENCE
 from tests import factories
 
@@ -59,7 +59,7 @@ def toy(stack: str, device: Device = Device.CPU, **verdicts: Verdict) -> Evidenc
 REPRO = factories.repro(
     variants=(
         factories.variant(),
-        factories.variant("fixed", Outcome.PASSES),
+        factories.variant("fixed", ExpectedOutcome.PASSES),
         factories.variant("checked", claim="a check is enough"),
     )
 )

@@ -110,11 +110,11 @@ def test_without_a_cache_folder_everything_is_read(
 
 
 def test_the_oldest_of_many_are_removed(kept: Path, tmp_path: Path) -> None:
-    for number in range(snapshot._MOST_KEPT + 3):
+    for number in range(snapshot._MAX_SNAPSHOTS + 3):
         file = tmp_path / str(number)
         file.write_text("")
         remember("number", [file], lambda: number)  # noqa: B023 - called at once
-    assert len([*kept.iterdir()]) == snapshot._MOST_KEPT
+    assert len([*kept.iterdir()]) == snapshot._MAX_SNAPSHOTS
 
 
 def test_a_full_disk_leaves_nothing(kept: Path, tmp_path: Path) -> None:
@@ -136,23 +136,23 @@ def test_files_of_somebody_else_stay(kept: Path, tmp_path: Path) -> None:
     theirs[2].mkdir(parents=True)
     for file in theirs[:2]:
         file.write_text("a model's snapshot")
-    for number in range(snapshot._MOST_KEPT + 3):
+    for number in range(snapshot._MAX_SNAPSHOTS + 3):
         (tmp_path / str(number)).write_text("")
         remember("number", [tmp_path / str(number)], lambda: number)  # noqa: B023 - called at once
     assert [file.exists() for file in theirs] == [True] * 3
-    assert len([*kept.iterdir()]) == snapshot._MOST_KEPT + 3
+    assert len([*kept.iterdir()]) == snapshot._MAX_SNAPSHOTS + 3
 
 
 def test_what_killed_processes_left_is_removed(kept: Path, tmp_path: Path, ask: Callable[[], tuple[str, int]]) -> None:
     ask()
     (whole,) = kept.iterdir()
-    for pid in range(2 * snapshot._MOST_KEPT):
+    for pid in range(2 * snapshot._MAX_SNAPSHOTS):
         left = kept / f"{whole.name}.{pid}"
         left.write_bytes(b"")
         os.utime(left, (0, 0))
     (tmp_path / "data/one.txt").write_text("3")
     ask()
-    assert len([*kept.iterdir()]) == snapshot._MOST_KEPT
+    assert len([*kept.iterdir()]) == snapshot._MAX_SNAPSHOTS
     assert whole.exists()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from repros.engine.environments.releases import Release, ReleaseFile
+from repros.engine.environments.releases import PackageRelease, ReleaseFile
 from tests.scripts.try_.conftest import Ended
 
 Bisect = Callable[..., Ended]
@@ -15,7 +15,7 @@ Publish = Callable[[str, str], None]
 SCRIPT = "import tinylib\n\ntinylib.run()\n"
 
 
-def as_file(release: Release) -> ReleaseFile:
+def as_file(release: PackageRelease) -> ReleaseFile:
     """Return a release as the index describes it."""
     return ReleaseFile(f"tinylib-{release.version}-py3-none-any.whl", release.date, "", yanked=False)
 

@@ -11,7 +11,7 @@ import pytest
 from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.engine.stacks import load_stacks
-from repros.model import Cell, Device, Environment, Outcome
+from repros.model import Cell, Device, Environment, ExpectedOutcome
 from repros.model.settings import EVIDENCE
 from repros.scripts.bisect.search import Answer, Boundaries, Boundary, scan, search
 from tests.scripts.bisect.askers import Wide
@@ -85,7 +85,7 @@ def test_the_header_agrees_with_every_answer_or_the_file_explains_why_not(file: 
         versions = {**locked_environment(load_stacks()[kept["stack"]]).versions, **answer["versions"]}
         environment = Environment(kept["stack"], Path(), "3.11.7", versions)
         cell = Cell(repro, variant, kept["strategy"], Device(kept["device"]), environment, repro.processes)
-        fails = cell.expectation.outcome is Outcome.FAILS
+        fails = cell.expectation.outcome is ExpectedOutcome.FAILS
         if answer["answer"] != Answer.UNKNOWN and fails is not (answer["answer"] == Answer.YES):
             contradicted.append(version)
     assert bool(contradicted) is bool(kept.get("explanation")), contradicted

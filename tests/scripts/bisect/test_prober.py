@@ -9,7 +9,7 @@ import pytest
 from packaging.version import Version
 
 from repros.engine import catalogue
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.plan import CellSpec, Selection, select
 from repros.model import Device, Stack
 from repros.scripts.bisect.answers import read_answers
@@ -100,7 +100,7 @@ def installs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the versions that are installed from now on."""
     versions, install = list[str](), Swap.install
 
-    def install_and_note(self: Swap, release: Release, *, as_of_its_day: bool = False) -> None:
+    def install_and_note(self: Swap, release: PackageRelease, *, as_of_its_day: bool = False) -> None:
         versions.append(f"{release.version}{' as of its day' if as_of_its_day else ''}")
         install(self, release, as_of_its_day=as_of_its_day)
 

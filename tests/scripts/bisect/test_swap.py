@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros.engine.environments.copies import copy
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import UvError, run_uv
 from repros.model import Stack
 from repros.scripts.bisect.swap import Swap, swapped_requirements
@@ -92,7 +92,7 @@ def dated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeDated
 def installed(stack: Stack, year: str, *, as_of_its_day: bool = False) -> dict[str, str]:
     with copy(stack, lambda _: None) as python:
         swap = Swap(stack, "mine", python)
-        swap.install(Release(Version(year), dt.date.fromisoformat(DAYS[year])), as_of_its_day=as_of_its_day)
+        swap.install(PackageRelease(Version(year), dt.date.fromisoformat(DAYS[year])), as_of_its_day=as_of_its_day)
         return swap.versions
 
 
@@ -134,7 +134,7 @@ def test_a_contradiction_is_told_from_other_errors(dated: MakeDated, monkeypatch
         monkeypatch.setenv("UV_HTTP_RETRIES", "0")
         monkeypatch.setenv("UV_NO_CACHE", "1")
         with pytest.raises(UvError) as unreachable:
-            Swap(stack, "mine", python).install(Release(Version("2022"), dt.date(2022, 1, 1)))
+            Swap(stack, "mine", python).install(PackageRelease(Version("2022"), dt.date(2022, 1, 1)))
     assert not unreachable.value.is_without_solution
 
 

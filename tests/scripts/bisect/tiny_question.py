@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from repros.engine import catalogue
-from repros.engine.environments.releases import Release
+from repros.engine.environments.releases import PackageRelease
 from repros.engine.plan import CellSpec, Selection, select
 from repros.model import Stack
 from repros.model.stack import Size
@@ -52,7 +52,7 @@ OTHERWISE = "def run(): raise KeyError('another failure')\n"
 LIBRARY = {"1.1": FINE, "1.2": OTHERWISE, "1.3": FAILS, "1.4": FAILS, "1.6": FINE, "1.7": FINE}
 """1.5 is on the index and cannot be installed."""
 
-RELEASES = [Release(Version(f"1.{minor}"), dt.date(2026, minor, 1), 1_200_000) for minor in range(1, 8)]
+RELEASES = [PackageRelease(Version(f"1.{minor}"), dt.date(2026, minor, 1), 1_200_000) for minor in range(1, 8)]
 
 
 def surroundings(folder: Path) -> dict[str, str]:

@@ -69,12 +69,14 @@ def write(here: Path) -> Write:
 def two_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every stack be this interpreter, of which it is said that it has torch."""
 
-    def probe(python: Path, stack: str | None = None, *, sim: bool = True, say: object = None) -> Environment:
+    def probe(
+        python: Path, stack: str | None = None, *, sim: bool = True, report_progress: object = None
+    ) -> Environment:
         versions = {"torch": "2.1.2" if stack == "2023-12" else "2.15.0"}
         return Environment(stack or "", Path(sys.executable), "3.11.9", versions, {Device.CPU: 2}, stack=stack)
 
     monkeypatch.setattr(environment, "probe", probe)
-    monkeypatch.setattr(environments, "ensure", lambda stack, say: Path(sys.executable))
+    monkeypatch.setattr(environments, "ensure", lambda stack, report_progress: Path(sys.executable))
 
 
 @pytest.fixture

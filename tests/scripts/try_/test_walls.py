@@ -206,7 +206,7 @@ from repros.model import Device, Environment
 environment.probe = lambda python, stack=None, **_: Environment(
     stack, Path(sys.executable), "3.11.9", {{"torch": "2.15.0"}}, {{Device.CPU: 2}}, stack=stack
 )
-environments.ensure = lambda stack, say: Path(sys.executable)
+environments.ensure = lambda stack, report_progress: Path(sys.executable)
 sys.exit(main(["try", "wait.py", "--no-watch", "--ranks", "2"]))  # {here.name}
 """
     with subprocess.Popen([sys.executable, "-c", program], cwd=here, stderr=subprocess.PIPE, text=True) as running:

@@ -9,7 +9,7 @@ import pytest
 
 from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.model import Device, Outcome, Verdict
+from repros.model import Device, ExpectedOutcome, Verdict
 from tests import factories
 from tools.docs.articles import Article, Item, articles_table, measured_outcome, missing_answers, read_articles
 
@@ -54,5 +54,5 @@ def test_the_table_says_what_was_measured() -> None:
 
 @pytest.mark.parametrize("verdict", [Verdict.DIFFERENT, Verdict.FLAKY])
 def test_what_decides_nothing_is_not_counted(verdict: Verdict) -> None:
-    fixed = factories.variant("fixed", Outcome.PASSES)
+    fixed = factories.variant("fixed", ExpectedOutcome.PASSES)
     assert measured_outcome(REPRO, fixed, toy(verdict, "a", "fixed")) == "documented: works"

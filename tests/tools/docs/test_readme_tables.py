@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from repros.model import Device, Kind, Outcome, Upstream
+from repros.model import Device, ExpectedOutcome, FailureKind, Upstream
 from repros.model.catalogue import Catalogue
 from repros.text import failures as tables
 from tests import factories
@@ -16,7 +16,7 @@ CATALOGUE = Catalogue(
             "RPR-0001",
             path=Path("/anywhere/catalogue/lightning/a_slug.py"),
             title="One | thing",
-            kind=Kind.BY_DESIGN,
+            kind=FailureKind.BY_DESIGN,
             documented="https://example.org/docs",
             silent=True,
             affected=factories.conditions("lightning<2.4,>=2.1", "torch>=2"),
@@ -29,8 +29,8 @@ CATALOGUE = Catalogue(
             ),
             variants=(
                 factories.variant(),
-                factories.variant("fixed", Outcome.PASSES),
-                factories.variant("also", Outcome.PASSES),
+                factories.variant("fixed", ExpectedOutcome.PASSES),
+                factories.variant("also", ExpectedOutcome.PASSES),
                 factories.variant("no_fix", claim="it helps"),
             ),
         ),

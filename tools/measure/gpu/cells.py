@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repros.engine.catalogue import load
-from repros.engine.environment import Where
+from repros.engine.environment import Targets
 from repros.engine.pipeline import Observer, RunOptions, run_selection
 from repros.engine.plan import Selection
 from repros.model import Device
 from repros.simulated_gpus.tools.gpu import files
 
 if TYPE_CHECKING:
-    from repros.model import Result
+    from repros.model import CellResult
 
 NAME = "cells.jsonl"
 
@@ -36,7 +36,7 @@ def record(out: Path) -> Counter[str]:
     options = RunOptions(jobs=max(1, min(8, (os.cpu_count() or 1) // 2)), require=(device,))
     found: Counter[str] = Counter()
     out.joinpath(NAME).unlink(missing_ok=True)
-    selection, where = Selection(devices=(device,)), Where(python=Path(sys.executable))
+    selection, where = Selection(devices=(device,)), Targets(python=Path(sys.executable))
     for result in run_selection(load(), selection, where, out / NAME, Observer(), options):
         found[result.verdict.value] += 1
         if result.verdict.disagrees:
@@ -44,7 +44,7 @@ def record(out: Path) -> Counter[str]:
     return found
 
 
-def _describe(result: Result) -> str:
+def _describe(result: CellResult) -> str:
     return f"{result.cell.label}: {result.verdict}: {result.reason}\n"
 
 

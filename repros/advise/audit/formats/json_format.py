@@ -7,7 +7,7 @@ from typing import Any
 from repros.advise.audit.assessment import Assessment, Condition, Status
 from repros.advise.audit.ignore import Ignore
 from repros.advise.audit.report import AuditReport
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 from repros.text.control import dump_json
 
 SCHEMA = 2

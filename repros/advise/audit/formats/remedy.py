@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from repros.advise.audit.assessment import Assessment
-from repros.model import Kind, Repro, Variant
+from repros.model import FailureKind, Repro, Variant
 from repros.text.wording import own_requirements
 
 
@@ -12,7 +12,7 @@ def fixed_in(assessment: Assessment) -> str:
 
     Nothing where the failure is no bug: a fix is not to be expected.
     """
-    unfixed = "no release yet" if assessment.repro.kind is Kind.BUG else ""
+    unfixed = "no release yet" if assessment.repro.kind is FailureKind.BUG else ""
     return " or ".join(assessment.fixed) or unfixed
 
 

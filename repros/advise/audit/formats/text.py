@@ -9,14 +9,14 @@ from functools import partial
 from repros.advise.audit.assessment import Aspect, Assessment, Condition, Status
 from repros.advise.audit.formats.remedy import describe_workaround, fixed_in
 from repros.advise.audit.report import AuditReport
-from repros.model import Kind
+from repros.model import FailureKind
 from repros.text.layout import entry, heading, label_lines
 from repros.text.styled import Text
 from repros.text.wording import count, wrap
 
 _entry = partial(entry, margin=12, indent=2)
 _STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}
-_KINDS = {Kind.LIMITATION: "Limitations", Kind.BY_DESIGN: "By design", Kind.MISUSE: "Misuse"}
+_KINDS = {FailureKind.LIMITATION: "Limitations", FailureKind.BY_DESIGN: "By design", FailureKind.MISUSE: "Misuse"}
 _FIXED, _UNFIXED = "Bugs, fixed in a newer release", "Bugs, fixed in no release yet"
 _SECTIONS = (_FIXED, _UNFIXED, *_KINDS.values())
 """In the order in which a reader should meet them."""

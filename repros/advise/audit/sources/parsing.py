@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from repros.advise.audit.subject import Constraint, Location
 from repros.model.errors import ReprosError
-from repros.model.requirements import format_requirement
+from repros.model.packages import format_requirement
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from repros.diagnose.match.hang.find import Hang
 from repros.diagnose.match.hints import hints_of
 from repros.diagnose.match.index import SignatureEntry, SignatureMatch
 from repros.diagnose.match.stack import Stack
-from repros.model import Ending, Outcome, Raised, Repro
+from repros.model import Ending, ExpectedOutcome, Raised, Repro
 
 
 def find_hang_candidates(
@@ -50,7 +50,7 @@ def _sightings(repro: Repro, failures: Iterable[Failure]) -> Iterator[Sighting]:
     variants = tuple(
         variant
         for variant in repro.variants
-        if variant.outcome is Outcome.FAILS
+        if variant.outcome is ExpectedOutcome.FAILS
         and variant.signature.ends
         and variant.signature.ends.ending is Ending.TIMED_OUT
     )

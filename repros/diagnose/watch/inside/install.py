@@ -16,7 +16,7 @@ from repros.diagnose.watch.inside.checks import families
 from repros.diagnose.watch.inside.events import Events
 from repros.diagnose.watch.inside.watch import Options, Watch
 from repros.inside.import_hooks import when_imported
-from repros.inside.watchers import watch_exceptions, watch_processes
+from repros.inside.instrumentation import record_exceptions, record_processes
 
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
@@ -57,8 +57,8 @@ def begin(options: Options) -> None:
 
 def _attach(watch: Watch) -> None:
     try:
-        watch_exceptions(watch.events)
-        when_imported("multiprocessing.process", lambda module: watch_processes(watch.events, module))
+        record_exceptions(watch.events)
+        when_imported("multiprocessing.process", lambda module: record_processes(watch.events, module))
         atexit.register(_tell_end, watch, os.getpid())
         for name in OBSERVERS:
             importlib.import_module(f"{__package__}.observe.{name}").attach(watch)

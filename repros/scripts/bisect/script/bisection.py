@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repros.engine import environments
 from repros.engine.environment import locked_environment
-from repros.engine.environments.uv import Say
+from repros.engine.environments.uv import ReportProgress
 from repros.model.errors import ReprosError
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.pool import LocalPool
@@ -40,14 +40,19 @@ class ScriptBisection:
 
 
 def run_script_bisection(
-    question: ScriptQuestion, folder: Path, say: Say, *, every: bool = False, jobs: int | None = None
+    question: ScriptQuestion,
+    folder: Path,
+    report_progress: ReportProgress,
+    *,
+    every: bool = False,
+    jobs: int | None = None,
 ) -> ScriptBisection:
     """Answer a question. An interruption ends all processes of the program, and is passed on.
 
     Args:
         question: the question.
         folder: for logs and for the answers, which let an interrupted bisection be resumed.
-        say: receives a line for every answer.
+        report_progress: receives a line for every answer.
         every: whether to ask every release between the two instead of as few as possible.
         jobs: how many releases to examine side by side; None: as many as there is room for.
 
@@ -56,9 +61,9 @@ def run_script_bisection(
             the output of one of the two holds both marks.
         EnvironmentFailedError: the stack's environment, or a copy of it, cannot be made.
     """
-    _refuse_lacking(question, say)
+    _refuse_lacking(question, report_progress)
     examine = examiner(question.task, question.marks, question.package, question.runs)
-    with adopted(), Prober(question, folder, say, jobs, partial(LocalPool, examiner=examine)) as prober:
+    with adopted(), Prober(question, folder, report_progress, jobs, partial(LocalPool, examiner=examine)) as prober:
         old, new = _find_ends(question, prober)
         first, last = prober.answers[old].shown, prober.answers[new].shown
         change = None
@@ -73,13 +78,13 @@ def _side(first: str, last: str, found: ReleaseAnswer) -> Answer:
     return Answer.YES if found.shown == last else Answer.NO if found.shown == first else Answer.UNKNOWN
 
 
-def _refuse_lacking(question: ScriptQuestion, say: Say) -> None:
+def _refuse_lacking(question: ScriptQuestion, report_progress: ReportProgress) -> None:
     """Check that the stack has what the program needs, but for the package whose releases are exchanged.
 
     A package that the stack lacks brings what it requires, so that only a release's own environment can tell.
     """
     stack = question.stack
-    python = environments.ensure(stack, say)
+    python = environments.ensure(stack, report_progress)
     needs = question.task.needs
     modules = tuple(name for name in needs.modules if package_of(name) != question.package)
     others = tuple(each for each in needs.requirements if each.name != question.package)

@@ -14,7 +14,7 @@ from packaging.version import Version
 from repros.engine.digest.inputs import engine, simulator
 from repros.engine.environment import locked_environment
 from repros.engine.environments.nightlies import fetch_nightlies, version_of
-from repros.engine.environments.releases import Release, candidate_releases, fetch_files
+from repros.engine.environments.releases import PackageRelease, candidate_releases, fetch_files
 from repros.engine.plan import CellSpec
 from repros.model import Signature, Stack
 from repros.model.errors import ReprosError
@@ -37,7 +37,7 @@ class ScriptQuestion:
     stack: Stack
     package: str
     """Canonical name."""
-    releases: tuple[Release, ...]
+    releases: tuple[PackageRelease, ...]
     """All candidates, oldest first; at least two."""
     runs: int
     """How many runs of one release must show the same."""
@@ -73,11 +73,11 @@ class ScriptQuestion:
         found = (number for number, each in enumerate(self.releases) if version and each.version == Version(version))
         return next(found, None)
 
-    def name(self, release: Release) -> str:
+    def name(self, release: PackageRelease) -> str:
         """Return a release as a requirement: `lightning==2.0.1`."""
         return f"{self.package}=={release.version}"
 
-    def key(self, release: Release) -> str:
+    def key(self, release: PackageRelease) -> str:
         """Return a digest of everything that a release's answer depends on."""
         return hashlib.sha256(f"{self._digest} {self.name(release)}".encode()).hexdigest()[:16]
 
@@ -125,7 +125,7 @@ def ask_script(
     nightlies = fetch_nightlies(package, index) if index else []
     keep = [*named, *(version for each in nightlies if (version := version_of(each.name)))]
     files = [*fetch_files(package), *nightlies]
-    releases: Sequence[Release] = candidate_releases(package, files, stack.python, keep=keep)
+    releases: Sequence[PackageRelease] = candidate_releases(package, files, stack.python, keep=keep)
     for version in named:
         find_release(package, releases, version)
     chosen = tuple(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.catalogue import load
-from repros.engine.difference import difference
+from repros.engine.variant_diff import variant_diff
 from repros.model import Repro
 
 FUNCTIONS = """\
@@ -47,7 +47,7 @@ def script(tmp_path: Path, text: str) -> Path:
 
 
 def test_of_functions_with_their_decorators(tmp_path: Path) -> None:
-    assert difference(script(tmp_path, FUNCTIONS)) == [
+    assert variant_diff(script(tmp_path, FUNCTIONS)) == [
         "@@ -1,2 +1,4 @@",
         "-def failing(model):",
         "+@torch.no_grad()",
@@ -58,7 +58,7 @@ def test_of_functions_with_their_decorators(tmp_path: Path) -> None:
 
 
 def test_of_classes(tmp_path: Path) -> None:
-    assert difference(script(tmp_path, CLASSES)) == [
+    assert variant_diff(script(tmp_path, CLASSES)) == [
         "@@ -1,3 +1,3 @@",
         "-class Failing:",
         "+class Fixed:",
@@ -69,12 +69,12 @@ def test_of_classes(tmp_path: Path) -> None:
 
 
 def test_empty_if_a_definition_is_missing(tmp_path: Path) -> None:
-    assert difference(script(tmp_path, "def failing():\n    pass\n")) == []
+    assert variant_diff(script(tmp_path, "def failing():\n    pass\n")) == []
 
 
 @pytest.mark.of_each_script
 @pytest.mark.parametrize("repro", load().repros, ids=lambda repro: repro.id)
 def test_every_script_of_the_catalogue_has_a_diff(repro: Repro) -> None:
-    lines = difference(repro.path)
+    lines = variant_diff(repro.path)
     assert any(line.startswith("-") for line in lines)
     assert any(line.startswith("+") for line in lines)

@@ -10,7 +10,7 @@ from pathlib import Path
 _CONTEXT = 3
 
 
-def difference(script: Path, before: str = "failing", after: str = "fixed") -> list[str]:
+def variant_diff(script: Path, before: str = "failing", after: str = "fixed") -> list[str]:
     """Return a unified diff without its file names; empty if the script does not define both variants.
 
     A definition is a function or a class at the top level; `Failing` counts as `failing`.

@@ -13,7 +13,7 @@ import pytest
 
 import repros
 from repros import simulated_gpus
-from repros.engine import kept_probe
+from repros.engine import probe_cache
 from repros.engine.probe import ProbeError, probe
 from repros.model import Device, cache
 from tests.engine.busy_start import make_environment
@@ -67,8 +67,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "dev").mkdir()
-    monkeypatch.setattr(kept_probe, "_DRIVER", tmp_path / "nvidia")
-    monkeypatch.setattr(kept_probe, "_DEV", tmp_path / "dev")
+    monkeypatch.setattr(probe_cache, "_DRIVER", tmp_path / "nvidia")
+    monkeypatch.setattr(probe_cache, "_DEV", tmp_path / "dev")
     made = Asked(tmp_path)
     assert made.versions() == made.versions() == {"torch": "2.1.0"}
     assert made.imports == 1
@@ -147,11 +147,11 @@ def test_gpus_that_appear(asked: Asked, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["nvidia/version", "dev/nvidia0", "dev/nvidia-caps/nvidia-cap1", "dev/kfd"])
 def test_what_shows_a_gpu(path: str, asked: Asked, tmp_path: Path) -> None:
-    before = [*kept_probe._gpus()]
+    before = [*probe_cache._gpus()]
     (tmp_path / path).parent.mkdir(exist_ok=True)
     (tmp_path / path).write_text("NVRM version: 570\n")
     assert before == []
-    assert len([*kept_probe._gpus()]) >= 1
+    assert len([*probe_cache._gpus()]) >= 1
 
 
 def test_another_interpreter_in_its_place(asked: Asked) -> None:
@@ -215,11 +215,11 @@ def test_another_checkout_asks_only_if_its_probe_or_its_accelerator_differs(
     with (clone / "repros/inside/probe.py").open("a") as file:
         file.write("# another answer\n")
     assert ask() == 2
-    before = kept_probe._own_digest(sim=True)
+    before = probe_cache._own_digest(sim=True)
     monkeypatch.setattr(simulated_gpus, "__file__", str(clone / "repros/simulated_gpus/__init__.py"))
-    assert kept_probe._own_digest(sim=True) == before
+    assert probe_cache._own_digest(sim=True) == before
     (clone / "repros/simulated_gpus/csrc/new.cpp").write_text("")
-    assert kept_probe._own_digest(sim=True) != before
+    assert probe_cache._own_digest(sim=True) != before
 
 
 def test_a_real_torch_is_imported_once_and_its_simulated_gpus_are_looked_for(
@@ -227,8 +227,8 @@ def test_a_real_torch_is_imported_once_and_its_simulated_gpus_are_looked_for(
 ) -> None:
     first = probe(current_python, "current")
     said: list[str] = []
-    assert probe(current_python, "current", say=said.append) == first
+    assert probe(current_python, "current", report_progress=said.append) == first
     assert said == []
     monkeypatch.setattr(Path, "exists", lambda _: False)  # as if what was compiled were removed
-    assert probe(current_python, "current", say=said.append) == first
+    assert probe(current_python, "current", report_progress=said.append) == first
     assert len(said) == 1

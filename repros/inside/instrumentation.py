@@ -1,10 +1,10 @@
-"""Watchers: make a process report its exceptions, exits, process groups and `multiprocessing` ranks to its recorder.
+"""Instrumentation: record exceptions, exits, process groups and `multiprocessing` ranks of a process.
 
-How an exception is found depends on how the process was created. In the main process and in re-launched ranks it is
-passed to `sys.excepthook`, or is in `sys.last_value` if the script set its own excepthook. For processes of
+The source of an exception depends on how the process was created. In the main process and in re-launched ranks it is
+the argument of `sys.excepthook`, or `sys.last_value` if the script set its own excepthook. In processes of
 `multiprocessing` (spawned and forked ranks), `run` is wrapped, since `multiprocessing` and torch's `spawn` catch the
-exception, print it and leave with an exit code; torch calls `sys.exit(1)` inside the `except`, so the exception is the
-context of that SystemExit. `os.waitpid` is wrapped because only a parent learns that its child died of a signal.
+exception, print it and end with an exit code; torch calls `sys.exit(1)` inside the `except`, so the exception is the
+context of that SystemExit. `os.waitpid` is wrapped because only a parent learns that a signal killed its child.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
 
-from repros.inside.recorder import Recorder, current_rank
+from repros.inside.recorder import ProcessRecorder, current_rank
 
 real_exit = os._exit
 _real_waitpid = os.waitpid
 
 
-def watch_exceptions(recorder: ExceptionRecorder) -> None:
+def record_exceptions(recorder: ExceptionRecorder) -> None:
     """Record the exception that ends this process."""
     previous = sys.excepthook
 
@@ -36,14 +36,14 @@ def watch_exceptions(recorder: ExceptionRecorder) -> None:
     sys.excepthook = excepthook
 
 
-def watch_exits(recorder: Recorder) -> None:
-    """Record how this process and its children end."""
-    asked_for: Any = None
+def record_exits(recorder: ProcessRecorder) -> None:
+    """Record the exits of this process and its children."""
+    requested_status: Any = None
     real_sys_exit = sys.exit
 
     def sys_exit(status: Any = None) -> NoReturn:
-        nonlocal asked_for
-        asked_for = status if status is None or isinstance(status, int) else 1
+        nonlocal requested_status
+        requested_status = status if status is None or isinstance(status, int) else 1
         real_sys_exit(status)
 
     def finished() -> None:
@@ -51,7 +51,7 @@ def watch_exits(recorder: Recorder) -> None:
         if not recorder.raised and last is not None:
             recorder.exception(last, "last_value")
         if not recorder.raised:
-            recorder.write("finished", rank=current_rank(), code=asked_for)
+            recorder.write("finished", rank=current_rank(), code=requested_status)
 
     def exit_now(status: int) -> NoReturn:
         recorder.write("exit", code=status)
@@ -63,25 +63,25 @@ def watch_exits(recorder: Recorder) -> None:
             recorder.write("reaped", child=reaped, status=status)
         return reaped, status
 
-    def last_of_all() -> None:
+    def register_finished() -> None:
         atexit.register(finished)
 
-    # Exit handlers run in reverse order, so one that is registered at the last moment runs first: the script and its
-    # threads have ended, and what other handlers do (an abort, say) belongs to the interpreter's exit. Where Python
-    # lacks `_register_atexit`, the handler runs among the last.
-    getattr(threading, "_register_atexit", lambda act: act())(last_of_all)
+    # Exit handlers run in reverse order of registration. One that is registered after the script and its threads have
+    # ended runs first, before other handlers (one may abort) that belong to the interpreter's shutdown. Without
+    # `_register_atexit` (Python 3.8), the handler runs among the last.
+    getattr(threading, "_register_atexit", lambda act: act())(register_finished)
     sys.exit = sys_exit
     os._exit = exit_now
     os.waitpid = waitpid
 
 
-def watch_interrupts(recorder: Recorder) -> None:
-    """Record SIGINT before it is raised: a library may take it for a wish to end a fit early, and the script goes on.
+def record_interrupts(recorder: ProcessRecorder) -> None:
+    """Record SIGINT before KeyboardInterrupt is raised: a library may catch it, and the script continues.
 
-    Lightning did so until 2.1. The handler stays what `signal.default_int_handler` is, which `asyncio` asks for.
+    Lightning did so until 2.1. `signal.default_int_handler` is replaced too, since `asyncio` compares with it.
     """
     real = signal.default_int_handler
-    if signal.getsignal(signal.SIGINT) is not real:  # it is ignored, say
+    if signal.getsignal(signal.SIGINT) is not real:  # such as SIG_IGN
         return
 
     def default_int_handler(number: int, frame: Any) -> Any:
@@ -92,11 +92,11 @@ def watch_interrupts(recorder: Recorder) -> None:
     signal.signal(signal.SIGINT, default_int_handler)
 
 
-def watch_sigterm(recorder: Recorder, module: Any) -> None:
-    """Record SIGTERM in a Lightning fit, which leaves the script by a SystemExit with the code 0.
+def record_sigterm(recorder: ProcessRecorder, module: Any) -> None:
+    """Record SIGTERM during a Lightning fit, which ends the script with SystemExit(0).
 
     Args:
-        recorder: writes it down.
+        recorder: receives the event.
         module: Lightning's `utilities.exceptions`.
     """
     original = getattr(module, "SIGTERMException", None)
@@ -111,10 +111,12 @@ def watch_sigterm(recorder: Recorder, module: Any) -> None:
     original.__init__ = initialise
 
 
-def watch_process_groups(recorder: Recorder, module: Any) -> None:
-    """Record the process groups that this process joins, once `torch.distributed.distributed_c10d` is imported.
+def record_process_groups(recorder: ProcessRecorder, module: Any) -> None:
+    """Record the process groups that this process joins, with the timeouts that the script passes.
 
-    A timeout that the script gives to a group is recorded, too: a wait in that group ends then.
+    Args:
+        recorder: receives the events.
+        module: `torch.distributed.distributed_c10d`.
     """
 
     def joined(timeout: float | None) -> None:
@@ -125,8 +127,8 @@ def watch_process_groups(recorder: Recorder, module: Any) -> None:
 
 
 def _after(module: Any, name: str, act: Callable[[float | None], None]) -> None:
-    """Call `act` after each call of a function of `distributed_c10d`, with the `timeout` it was given, in seconds."""
-    import inspect  # torch has imported it; at the top it would delay processes without torch
+    """Call `act` after each call of a function of `distributed_c10d`, with its argument `timeout` in seconds."""
+    import inspect  # torch imports it anyway; processes without torch start faster without it
 
     original = getattr(module, name)
     parameters = inspect.signature(original)
@@ -135,18 +137,18 @@ def _after(module: Any, name: str, act: Callable[[float | None], None]) -> None:
     def call(*args: Any, **options: Any) -> Any:
         result = original(*args, **options)
         timeout: Any = parameters.bind(*args, **options).arguments.get("timeout")
-        # torch takes seconds, too.
+        # torch also accepts a number of seconds.
         act(timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout)
         return result
 
-    # In both modules. If torch.distributed is not imported yet, it will import the replacement from this module.
-    for place in (module, sys.modules.get("torch.distributed")):
-        if getattr(place, name, None) is original:
-            setattr(place, name, call)
+    # In both modules; if torch.distributed is not imported yet, it will import the replacement.
+    for namespace in (module, sys.modules.get("torch.distributed")):
+        if getattr(namespace, name, None) is original:
+            setattr(namespace, name, call)
 
 
 class ExceptionRecorder(Protocol):
-    """What takes the exception that ends a process."""
+    """Receives the exception that ends a process."""
 
     raised: bool
 
@@ -157,27 +159,32 @@ class ExceptionRecorder(Protocol):
         """Record an exception."""
 
 
-def watch_multiprocessing(recorder: Recorder, module: Any) -> None:
-    """Record how processes of `multiprocessing` end, and end spawned ranks as soon as they are done."""
-    watch_processes(recorder, module)
+def record_multiprocessing(recorder: ProcessRecorder, module: Any) -> None:
+    """Record the exits of `multiprocessing` processes, and end a spawned rank as soon as it has finished."""
+    record_processes(recorder, module)
     bootstrap = module.BaseProcess._bootstrap
 
-    def watched_bootstrap(self: Any, *arguments: Any, **options: Any) -> Any:
+    def bootstrap_and_exit(self: Any, *arguments: Any, **options: Any) -> Any:
         status = bootstrap(self, *arguments, **options)
-        # The rank is done and has cleaned up. During the interpreter's exit Gloo's threads sometimes abort (1 run of
-        # 160 on torch 2.13), which the launcher would report as a failure of the rank.
+        # The rank has finished and cleaned up. During interpreter shutdown, Gloo's threads sometimes abort (1 of 160
+        # runs on torch 2.13), which the launcher would report as a failure of the rank.
         if status == 0 and _is_spawned_rank(self):
             real_exit(status)
         return status
 
-    module.BaseProcess._bootstrap = watched_bootstrap
+    module.BaseProcess._bootstrap = bootstrap_and_exit
 
 
-def watch_processes(recorder: ExceptionRecorder, module: Any) -> None:
-    """Record how processes of `multiprocessing` end, once `multiprocessing.process` is imported."""
+def record_processes(recorder: ExceptionRecorder, module: Any) -> None:
+    """Record the exits of `multiprocessing` processes.
+
+    Args:
+        recorder: receives the events.
+        module: `multiprocessing.process`.
+    """
     run = module.BaseProcess.run
 
-    def watched_run(self: Any) -> None:
+    def run_and_record(self: Any) -> None:
         if _is_spawned_rank(self):
             recorder.write("start", ppid=os.getppid(), role="rank", rank=self._args[1])
         try:
@@ -191,7 +198,7 @@ def watch_processes(recorder: ExceptionRecorder, module: Any) -> None:
         else:
             recorder.write("finished", rank=None)
 
-    module.BaseProcess.run = watched_run
+    module.BaseProcess.run = run_and_record
 
 
 def _is_spawned_rank(process: Any) -> bool:
