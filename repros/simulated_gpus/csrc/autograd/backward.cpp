@@ -22,7 +22,7 @@
 #include <typeinfo>
 #include <vector>
 
-namespace sim {
+namespace sim::backward {
 
 namespace {
 
@@ -105,4 +105,4 @@ bool can_run_in_callers_thread(const std::vector<at::Tensor>& roots) {
   return is_plain_graph(std::move(functions));
 }
 
-}  // namespace sim
+}  // namespace sim::backward

@@ -11,7 +11,7 @@
 #include <atomic>
 #include <thread>
 
-namespace sim {
+namespace sim::threads {
 
 namespace {
 
@@ -36,4 +36,4 @@ void agree_on_threads() {
   }
 }
 
-}  // namespace sim
+}  // namespace sim::threads

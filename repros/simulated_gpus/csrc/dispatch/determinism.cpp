@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace sim {
+namespace sim::determinism {
 
 namespace {
 
@@ -163,4 +163,4 @@ at::Tensor fill_new_memory(at::Tensor tensor) {
   return tensor;
 }
 
-}  // namespace sim
+}  // namespace sim::determinism

@@ -12,11 +12,11 @@
 
 #include "autograd/threads.h"
 #include "dispatch/determinism.h"
-#include "dispatch/half.h"
 #include "dispatch/layouts.h"
 #include "dispatch/placement.h"
 #include "dispatch/tensor_lists.h"
 #include "dispatch/types.h"
+#include "dispatch/upcast.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::fallback {
 
 namespace {
 
@@ -271,4 +271,4 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   }
 }
 
-}  // namespace sim
+}  // namespace sim::fallback

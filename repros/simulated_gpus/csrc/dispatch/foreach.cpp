@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-namespace sim {
+namespace sim::foreach {
 
 namespace {
 
@@ -99,4 +99,4 @@ void run_each(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch
   }
 }
 
-}  // namespace sim
+}  // namespace sim::foreach

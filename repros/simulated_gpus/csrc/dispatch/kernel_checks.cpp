@@ -18,7 +18,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace sim {
+namespace sim::kernel_checks {
 
 bool is_mask(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
@@ -222,4 +222,4 @@ PlacementCheck kernel_check(const std::string& name) {
   return found == checks.end() ? nullptr : found->second;
 }
 
-}  // namespace sim
+}  // namespace sim::kernel_checks

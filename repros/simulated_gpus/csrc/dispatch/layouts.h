@@ -5,7 +5,7 @@
 #include <c10/core/Storage.h>
 #include <c10/util/FunctionRef.h>
 
-namespace sim {
+namespace sim::layouts {
 
 bool is_sparse(const at::Tensor& tensor);
 // Of the strided layout, which PyTorch's own C++ knows; a jagged one is a class in Python.
@@ -19,5 +19,12 @@ at::Tensor sparse_over(const at::Tensor& tensor, ToPart part);
 at::Tensor nested_over(const at::Tensor& tensor, ToStorage storage);
 // Gives a sparse tensor what another of the other backend has.
 void set_sparse(const at::Tensor& to, const at::Tensor& from, ToPart part);
+
+}  // namespace sim::layouts
+
+namespace sim {
+
+using layouts::is_nested, layouts::is_sparse, layouts::nested_over, layouts::set_sparse, layouts::sparse_over,
+    layouts::ToPart, layouts::ToStorage;
 
 }  // namespace sim

@@ -10,6 +10,7 @@
 #include "dispatch/placement.h"
 
 #include "dispatch/kernel_checks.h"
+#include "dispatch/operator_cache.h"
 #include "dispatch/tensor_lists.h"
 #include "torch_versions.h"
 
@@ -19,9 +20,8 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 
-namespace sim {
+namespace sim::placement {
 
 namespace {
 
@@ -102,12 +102,8 @@ std::string make_method_name(const c10::FunctionSchema& schema) {
 }
 
 const std::string& method_name(const c10::FunctionSchema& schema) {
-  thread_local std::unordered_map<const c10::FunctionSchema*, std::string> known;
-  auto found = known.find(&schema);
-  if (found == known.end()) {
-    found = known.emplace(&schema, make_method_name(schema)).first;
-  }
-  return found->second;
+  thread_local OperatorCache<std::string> names;
+  return names.get(schema, &make_method_name);
 }
 
 PlacementCheck find_check(const c10::FunctionSchema& schema) {
@@ -186,12 +182,8 @@ bool has_composite_for_others(const c10::FunctionSchema& schema) {
 }
 
 Placement check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  thread_local std::unordered_map<const c10::FunctionSchema*, PlacementCheck> known;
-  auto found = known.find(&schema);
-  if (found == known.end()) {
-    found = known.emplace(&schema, find_check(schema)).first;
-  }
-  return found->second(schema, arguments);
+  thread_local OperatorCache<PlacementCheck> checks;
+  return checks.get(schema, &find_check)(schema, arguments);
 }
 
-}  // namespace sim
+}  // namespace sim::placement

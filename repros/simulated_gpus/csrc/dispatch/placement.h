@@ -9,7 +9,7 @@
 #include <c10/core/Device.h>
 #include <c10/util/FunctionRef.h>
 
-namespace sim {
+namespace sim::placement {
 
 using Placement = SIM_OPTIONAL<c10::Device>;
 // Throws where CUDA would. Otherwise returns the device the operator runs on, if a tensor or a device argument
@@ -29,5 +29,13 @@ bool is_written(const c10::Argument& argument);
 bool kernel_checks_placement(const c10::FunctionSchema& schema);
 // Whether an operator has kernels for the CPU and CUDA, and a composite one for other devices.
 bool has_composite_for_others(const c10::FunctionSchema& schema);
+
+}  // namespace sim::placement
+
+namespace sim {
+
+using placement::check_all_but, placement::check_as, placement::check_iterator, placement::check_placement,
+    placement::has_composite_for_others, placement::is_written, placement::IsExempt, placement::kernel_checks_placement,
+    placement::Placement;
 
 }  // namespace sim

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace sim {
+namespace sim::types {
 
 // A set of element types: bit n for the type of number n.
 using TypeSet = uint64_t;
@@ -19,5 +19,11 @@ constexpr bool contains(TypeSet types, at::ScalarType type) {
 TypeSet refused_types(const c10::FunctionSchema& schema);
 // Throws CUDA's error if its kernel lacks the type of a call's tensors.
 void check_types(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+
+}  // namespace sim::types
+
+namespace sim {
+
+using types::check_types, types::contains, types::refused_types, types::TypeSet;
 
 }  // namespace sim

@@ -15,7 +15,7 @@
 #include <array>
 #include <cstdint>
 
-namespace sim {
+namespace sim::philox {
 
 // So many threads draw at once here.
 constexpr int kBatch = 32;
@@ -86,5 +86,12 @@ void for_each_group(const Philox& philox, const Launch& launch, int64_t elements
     }
   });
 }
+
+}  // namespace sim::philox
+
+namespace sim {
+
+using philox::Bits, philox::draw_bits, philox::for_each_batch, philox::for_each_group, philox::kBatch, philox::Launch,
+    philox::most_blocks, philox::normal_floats, philox::set_multiprocessors;
 
 }  // namespace sim

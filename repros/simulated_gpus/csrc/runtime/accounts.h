@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace sim {
+namespace sim::accounts {
 
 // A copy of what is known of a device's memory.
 struct Memory {
@@ -71,5 +71,12 @@ uint64_t cache_emptied();
 uint64_t device_bytes();
 // To be called before a device is used.
 void set_device_bytes(uint64_t bytes);
+
+}  // namespace sim::accounts
+
+namespace sim {
+
+using accounts::Account, accounts::account_of, accounts::cache_emptied, accounts::device_bytes, accounts::empty_cache,
+    accounts::Memory, accounts::set_device_bytes, accounts::Uncounted;
 
 }  // namespace sim

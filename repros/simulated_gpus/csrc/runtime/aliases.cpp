@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace sim {
+namespace sim::aliases {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors) {
   return aliases;
 }
 
-}  // namespace sim
+}  // namespace sim::aliases

@@ -18,7 +18,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace sim {
+namespace sim::cuda_errors {
 
 namespace {
 
@@ -190,4 +190,4 @@ void assert_on_device(const c10::FunctionSchema& schema, const c10::Error& error
   }
 }
 
-}  // namespace sim
+}  // namespace sim::cuda_errors

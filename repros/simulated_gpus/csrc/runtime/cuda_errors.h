@@ -4,7 +4,7 @@
 #include <ATen/core/function_schema.h>
 #include <c10/util/Exception.h>
 
-namespace sim {
+namespace sim::cuda_errors {
 
 constexpr int kInitializationError = 3;
 constexpr int kInvalidDevice = 101;
@@ -18,5 +18,13 @@ void check_context();
 // Throws `device-side assert triggered`, and ends the context, if a GPU's kernel would fail an assertion where the
 // host's has raised this.
 void assert_on_device(const c10::FunctionSchema& schema, const c10::Error& error);
+
+}  // namespace sim::cuda_errors
+
+namespace sim {
+
+using cuda_errors::assert_on_device, cuda_errors::check_context, cuda_errors::exchange_context_error,
+    cuda_errors::kDeviceAssert, cuda_errors::kInitializationError, cuda_errors::kInvalidDevice,
+    cuda_errors::kInvalidHandle, cuda_errors::throw_cuda_error;
 
 }  // namespace sim

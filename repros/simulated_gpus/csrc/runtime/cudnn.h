@@ -4,7 +4,7 @@
 
 #include "torch_versions.h"
 
-namespace sim {
+namespace sim::hooks {
 
 // cuDNN's version as the library gives it, of the wheels that the package index has of this release: the metadata of
 // torch, `Requires-Dist: nvidia-cudnn-cu12==9.10.2.21` (9.10.2 is 91002, 8.9.2 is 8902).
@@ -31,5 +31,11 @@ class CuDNNOffer {
  private:
   bool before_;
 };
+
+}  // namespace sim::hooks
+
+namespace sim {
+
+using hooks::CuDNNOffer, hooks::kCuDNNVersion;
 
 }  // namespace sim

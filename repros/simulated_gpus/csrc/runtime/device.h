@@ -4,7 +4,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-namespace sim {
+namespace sim::device {
 
 // CUDA's device type and dispatch key, which nobody serves where PyTorch finds no GPU.
 constexpr auto kDevice = c10::DeviceType::CUDA;
@@ -19,5 +19,12 @@ void set_stream(c10::DeviceIndex index, c10::StreamId id);
 // CUDA does not survive a fork: lets each process that is forked from now on call `require`, which makes PyTorch
 // initialise CUDA again (and refuse that), and ends its context.
 void poison_forks(void (*require)());
+
+}  // namespace sim::device
+
+namespace sim {
+
+using device::current_device, device::current_stream, device::device_count, device::exchange_device, device::kDevice,
+    device::new_stream, device::poison_forks, device::set_stream;
 
 }  // namespace sim

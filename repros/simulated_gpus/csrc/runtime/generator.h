@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace sim {
+namespace sim::generator {
 
 const at::Generator& default_generator(c10::DeviceIndex index);
 at::Generator make_generator(c10::DeviceIndex index);
@@ -29,5 +29,12 @@ struct Philox {
 Philox draw_philox(const at::Generator& generator, uint64_t increment);
 // The host generator underneath it, for one operator that runs on the host.
 at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::DeviceIndex index);
+
+}  // namespace sim::generator
+
+namespace sim {
+
+using generator::cpu_source, generator::default_generator, generator::device_generator, generator::draw_philox,
+    generator::draws_from_cpu, generator::host_generator, generator::make_generator, generator::Philox;
 
 }  // namespace sim

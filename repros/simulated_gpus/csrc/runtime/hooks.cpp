@@ -20,7 +20,7 @@
 #include <mutex>
 #include <string>
 
-namespace sim {
+namespace sim::hooks {
 
 namespace {
 
@@ -172,4 +172,4 @@ const bool cuda_hooks_registered = [] {
 
 }  // namespace
 
-}  // namespace sim
+}  // namespace sim::hooks

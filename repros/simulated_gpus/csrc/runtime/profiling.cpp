@@ -12,7 +12,7 @@
 #include <functional>
 #include <memory>
 
-namespace sim {
+namespace sim::profiling {
 
 namespace {
 
@@ -75,4 +75,4 @@ const bool profiling_registered = [] {
 
 }  // namespace
 
-}  // namespace sim
+}  // namespace sim::profiling

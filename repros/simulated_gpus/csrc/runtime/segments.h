@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <set>
 
-namespace sim {
+namespace sim::segments {
 
 struct Count {
   uint64_t current = 0;    // in use
@@ -93,5 +93,12 @@ class Segments {
   Pool small_, large_;
   uint64_t next_place_ = 0;
 };
+
+}  // namespace sim::segments
+
+namespace sim {
+
+using segments::Count, segments::Figures, segments::Piece, segments::Segments, segments::size_of_block,
+    segments::size_of_segment, segments::Usage;
 
 }  // namespace sim

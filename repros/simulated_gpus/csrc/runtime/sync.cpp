@@ -14,7 +14,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace sim {
+namespace sim::sync {
 
 namespace {
 
@@ -109,4 +109,4 @@ void note_sync_of_copy(const at::Tensor& to, const at::Tensor& from, bool non_bl
   }
 }
 
-}  // namespace sim
+}  // namespace sim::sync

@@ -21,7 +21,7 @@
 #include <sstream>
 #include <string>
 
-namespace sim {
+namespace sim::duplicate_gpu {
 
 namespace {
 
@@ -47,13 +47,18 @@ std::string machine() {
 
 }  // namespace
 
+}  // namespace sim::duplicate_gpu
+
+namespace sim::collectives {
+
 void Collectives::check_device(const at::Tensor& tensor) {
   if (!store_ || is_checked_ || !is_sim(tensor)) {
     return;
   }
   is_checked_ = true;
   const auto index = tensor.device().index();
-  const auto key = "simulated device " + machine() + "/" + device_of_machine(index) + " of rank ";
+  const auto key =
+      "simulated device " + duplicate_gpu::machine() + "/" + duplicate_gpu::device_of_machine(index) + " of rank ";
   store_->set(key + std::to_string(getRank()), std::vector<uint8_t>{1});
   for (int other = 0; other < getSize(); ++other) {
     TORCH_CHECK_WITH(
@@ -68,6 +73,6 @@ void Collectives::check_device(const at::Tensor& tensor) {
   }
 }
 
-}  // namespace sim
+}  // namespace sim::collectives
 
 #endif

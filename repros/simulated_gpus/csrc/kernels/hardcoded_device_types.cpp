@@ -9,6 +9,7 @@
 // the
 //   CPU as CUDA's, where MAGMA wants the results in the CPU's memory
 #include "dispatch/fallback.h"
+#include "kernels/kernels.h"
 #include "runtime/memory.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -20,7 +21,7 @@
 #include <string>
 #include <tuple>
 
-namespace sim {
+namespace sim::hardcoded_device_types {
 
 namespace {
 
@@ -63,24 +64,24 @@ bool has_own_derivative(const std::string& name) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&mode_values>());
-  library.impl("nanmean.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+void register_kernels(Registrar& registrar) {
+  registrar.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&mode_values>());
+  registrar.impl("nanmean.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
   for (const char* name : {"ldexp.Tensor", "ldexp_", "ldexp.out"}) {
     if (has_own_derivative(name)) {
-      library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+      registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
     }
   }
   if (eigenvalues_are_composite()) {
-    library.impl("linalg_eigvals.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-    library.impl("linalg_eigvals", &eigenvalues);
+    registrar.impl("linalg_eigvals.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    registrar.impl("linalg_eigvals", &eigenvalues);
   }
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
+void register_autograd_kernels(Registrar& registrar) {
   if (eigenvalues_are_composite()) {
-    library.impl("linalg_eigvals", &eigenvalues_with_autograd);
+    registrar.impl("linalg_eigvals", &eigenvalues_with_autograd);
   }
 }
 
-}  // namespace sim
+}  // namespace sim::hardcoded_device_types
