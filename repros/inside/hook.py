@@ -17,7 +17,6 @@ import os
 import sys
 
 from repros.inside import contract
-from repros.inside.import_hooks import when_imported
 from repros.inside.recorder import Recorder, launched_rank, redirect_output
 from repros.inside.watchers import (
     watch_exceptions,
@@ -27,6 +26,7 @@ from repros.inside.watchers import (
     watch_process_groups,
     watch_sigterm,
 )
+from repros.simulated_gpus.import_hooks import when_imported
 
 
 def install(cell: str, role: str = "main") -> Recorder:

@@ -10,8 +10,8 @@ import atexit
 import importlib
 import os
 
-from repros.inside.import_hooks import when_imported
 from repros.inside.watchers import watch_exceptions, watch_processes
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.checks import families
 from repros.watch.inside.events import Events
 from repros.watch.inside.record import listen as record

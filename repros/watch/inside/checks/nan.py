@@ -24,7 +24,7 @@ import weakref
 from collections import deque
 from typing import Any
 
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.checks import Check
 from repros.watch.inside.nan import calls, evidence, graph, weights
 from repros.watch.inside.nan.ranges import tensors_in

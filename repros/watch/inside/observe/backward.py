@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.observe import compiling
 from repros.watch.inside.observe.frames import uncounted
 from repros.watch.inside.observe.optimizers import is_step_due, unstepped

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.observe.compiling import unseen
 from repros.watch.inside.observe.patch import around
 from repros.watch.inside.watch import Watch

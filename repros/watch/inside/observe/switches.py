@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.observe.patch import around
 from repros.watch.inside.watch import Watch
 

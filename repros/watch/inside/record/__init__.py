@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.record.request import Request
 
 

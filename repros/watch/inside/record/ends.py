@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.observe.compiling import unseen
 from repros.watch.inside.observe.patch import around
 from repros.watch.inside.record.names import find_roots, paths

@@ -16,7 +16,7 @@ import sys
 import weakref
 from typing import Any
 
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.observe.optimizers import parameters_of
 from repros.watch.inside.record import returned, scores
 from repros.watch.inside.record.calls import Calls

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 from repros.watch.inside.observe.frames import uncounted
 from repros.watch.inside.observe.patch import around
 from repros.watch.inside.record.results import COMPILED, DATA, GATHERED, READ, Results, calling_function
