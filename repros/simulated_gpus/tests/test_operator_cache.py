@@ -1,4 +1,4 @@
-"""What the device keeps of an operator is dropped with the operator."""
+"""The cached checks of an operator are dropped when it is deregistered."""
 
 from __future__ import annotations
 

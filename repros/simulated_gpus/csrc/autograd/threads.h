@@ -1,4 +1,4 @@
-// How many threads of the host compute: called before a backward pass, and before a kernel of the host runs.
+// The number of intra-op threads: noted before a backward pass, applied before a CPU kernel runs.
 #pragma once
 
 namespace sim::threads {

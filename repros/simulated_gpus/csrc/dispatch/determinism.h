@@ -7,10 +7,10 @@
 
 namespace sim::determinism {
 
-// Raises CUDA's error, or warns, if its kernel for this call is not deterministic and the program has asked for ones
-// that are.
+// Raises or warns as CUDA does, if its kernel for this call is nondeterministic and the program requires deterministic
+// ones.
 void alert_nondeterministic(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
-// Fills new memory with the values that PyTorch then gives to it; returns the tensor.
+// Fills new memory as PyTorch does in deterministic mode; returns the tensor.
 at::Tensor fill_new_memory(at::Tensor tensor);
 
 }  // namespace sim::determinism

@@ -1,5 +1,5 @@
-// Any operator, run by its CPU kernel: the arguments are host aliases of device tensors, the results become device
-// memory.
+// The fallback: runs any operator by its CPU kernel. The arguments are host aliases of device tensors, and the results
+// become device memory.
 //
 // Contracts held, besides placement (placement.cpp) and generators (generator.cpp):
 // - a result that is an argument (in place, out=) is the same tensor; a result over its memory is a view of it

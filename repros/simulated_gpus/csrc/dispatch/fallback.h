@@ -1,4 +1,4 @@
-// Any operator, run by its CPU kernel on host aliases.
+// The fallback: runs any operator by its CPU kernel on host aliases.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

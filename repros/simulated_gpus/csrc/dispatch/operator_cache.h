@@ -1,4 +1,4 @@
-// A cache of what a call needs to know of its operator.
+// A cache of properties that are computed once for each operator.
 #pragma once
 
 #include <ATen/core/function_schema.h>

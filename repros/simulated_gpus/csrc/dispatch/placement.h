@@ -15,9 +15,9 @@ using Placement = SIM_OPTIONAL<c10::Device>;
 // Throws where CUDA would. Otherwise returns the device the operator runs on, if a tensor or a device argument
 // determines it.
 Placement check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
-// The check that torchgen generates, of all arguments except the one of that name.
+// The check that torchgen generates, for all arguments but the named one.
 Placement check_all_but(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* name);
-// The same in the words of another kernel, which CUDA calls in its place.
+// The same check with another kernel's name in the message, which CUDA calls instead.
 Placement check_as(
     const char* method, const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments,
     const char* except = "");

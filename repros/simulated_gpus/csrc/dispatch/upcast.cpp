@@ -1,5 +1,5 @@
-// Element types that CUDA's kernels have and the CPU's lack: float16 (most kernels before PyTorch 2.4), complex32,
-// bfloat16 and bool in a few.
+// Upcasts for element types that CUDA's kernels have and the CPU's lack: float16 (most kernels before PyTorch 2.4),
+// complex32, bfloat16 and bool in a few.
 //
 // Contract held: what CUDA runs in such a type runs. It is computed in a wider one and rounded, as CUDA's kernels do
 // inside; what CUDA refuses was refused before (types.cpp). cuFFT takes float16 for sizes that are powers of two.

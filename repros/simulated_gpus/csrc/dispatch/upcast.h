@@ -1,4 +1,4 @@
-// The CPU kernel itself; in a wider element type where it lacks one that CUDA has.
+// Calls a CPU kernel, in a wider element type where it lacks one that CUDA has.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

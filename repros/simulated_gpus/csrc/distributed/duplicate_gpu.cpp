@@ -1,9 +1,8 @@
-// NCCL's refusal of two ranks on one device, which a program meets that forgets `torch.cuda.set_device`.
+// NCCL's error for two ranks on one device, as in a program without `torch.cuda.set_device`.
 //
 // Contract held: NCCL's init.cc ("Duplicate GPU detected"), as ProcessGroupNCCL reports it. NCCL compares devices while
-// it connects, at a group's first collective. Here a rank writes its device to the group's store and reads those that
-// others have written; it waits for nobody, so the rank that comes first waits in its collective for the one that is
-// refused.
+// it connects, at a group's first collective. Here a rank writes its device to the group's store and reads the devices
+// that are there already, without waiting. So the first rank waits in its collective for the rank that is refused.
 #include "distributed/collectives.h"
 #include "distributed/nccl_version.h"
 #include "runtime/memory.h"

@@ -1,4 +1,4 @@
-// Whether calls are being captured for a CUDA graph, and what is refused then.
+// Whether calls are being captured for a CUDA graph, and the errors of calls that a capture does not permit.
 #pragma once
 
 #include <c10/core/DispatchKey.h>
@@ -7,8 +7,8 @@
 
 namespace sim::graph {
 
-// Threads whose calls are captured include this key, the threads of their backward, too. It stands below autograd and
-// above every kernel, and no release of PyTorch has a kernel for it.
+// Threads whose calls are captured include this key, and so do the threads of their backward. Its priority is below
+// autograd and above every kernel, and no release of PyTorch has a kernel for it.
 constexpr auto kCaptureKey = c10::DispatchKey::Fake;
 
 // CUDA's numbers for errors of a capture (driver_types.h).

@@ -1,7 +1,7 @@
 // Replaying a capture: its calls again, on the same memory.
 //
 // Contract held: ATen/cuda/CUDAGraph.cpp. A replay allocates nothing, so nothing that it makes is counted; each draws
-// new random numbers, from the generators that the captured calls drew from; autograd hears nothing of it.
+// new random numbers, from the generators that the captured calls drew from; autograd does not record it.
 #include "graphs/recording.h"
 
 #include "runtime/accounts.h"

@@ -1,4 +1,4 @@
-// Recurrent layers that CUDA leaves to cuDNN: what one call is, and when it takes cuDNN.
+// Recurrent layers that CUDA computes by cuDNN: the arguments of a call, and a guard against cuDNN.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The operators that training calls most, without boxes for their arguments: in half of the instructions of
-// `run_on_host`, which gets every other call (several devices, float16, deterministic algorithms). None of them waits
-// for a device (sync.cpp).
+// The fast path: unboxed kernels for the operators that training calls most, with half of the instructions of the boxed
+// fallback `run_on_host`. The fallback gets every other call (several devices, float16, deterministic algorithms). None
+// of these operators waits for a device (sync.cpp).
 //
 // Contract held: fallback.cpp's, for operators that have a CUDA kernel in native_functions.yaml and whose results are
 // new memory, or their first argument, of which they change the elements.
@@ -70,7 +70,7 @@ namespace sim::fast_path {
 namespace {
 
 // Whether all tensors of a call are on one device, and memory that a kernel of the host can work on in its place.
-// Float16 is left to upcast.cpp.
+// Float16 is left to the fallback, which upcasts it (upcast.cpp).
 class OneDevice {
  public:
   explicit OneDevice(bool takes_numbers) : takes_numbers_(takes_numbers) {}
@@ -177,7 +177,7 @@ constexpr auto* kOwnBoxed<at::_ops::_softmax_backward_data> = &run_softmax_backw
 template <>
 constexpr auto* kOwnBoxed<at::_ops::_log_softmax_backward_data> = &run_softmax_backward;
 
-// Left to upcast.cpp.
+// Types that are left to the fallback, too.
 constexpr TypeSet kWidened = TypeSet{1} << static_cast<unsigned>(at::kComplexHalf);
 
 // The operator whose CUDA kernel takes tensors of one type only (types.cpp).

@@ -1,13 +1,11 @@
-// Operators for every device whose code lists the device types that it accepts, or uses kernels that only the listed
-// ones have. They run on the host.
+// Operators whose code for all devices hard-codes device types, or calls kernels that only some devices have. They run
+// on the host.
 //
 // - aten/src/ATen/native/ReduceOps.cpp `mode_out`: "mode only supports CPU, CUDA ..."
 // - the same, `nanmean_out`: calls the kernel of `nansum` past the dispatcher
-// - aten/src/ATen/native/BinaryOps.cpp `ldexp`: calls a kernel past the dispatcher for exponents that are integers
-// (seen on 2.15)
-// - aten/src/ATen/native/BatchLinearAlgebra.cpp `linalg_eigvals_out` (until 2.2): treats every tensor that is not on
-// the
-//   CPU as CUDA's, where MAGMA wants the results in the CPU's memory
+// - aten/src/ATen/native/BinaryOps.cpp `ldexp`: calls a kernel past the dispatcher for integer exponents (2.15)
+// - aten/src/ATen/native/BatchLinearAlgebra.cpp `linalg_eigvals_out` (until 2.2): takes every tensor that is not on
+//   the CPU for CUDA's, and MAGMA wants the results in the CPU's memory
 #include "dispatch/fallback.h"
 #include "kernels/kernels.h"
 #include "runtime/memory.h"

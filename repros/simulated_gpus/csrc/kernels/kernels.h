@@ -1,4 +1,4 @@
-// The kernels of single operators: each file's registration, which registrations.cpp calls.
+// Registration of the kernels in this folder, by file; registrations.cpp calls them.
 #pragma once
 
 #include "registrar.h"

@@ -1,4 +1,4 @@
-// The operators that every device must implement itself: allocation, copies between devices, views.
+// The operators that every backend must implement: allocation, copies between devices, views.
 //
 // Contracts held: native_functions.yaml (signatures), ATen/native/Copy.cpp (a copy to or from an external device calls
 // `_copy_from`).
@@ -73,7 +73,7 @@ bool is_plain_memory(const at::Tensor& tensor) {
       !tensor.is_quantized() && !tensor.key_set().has_any(kOther) && tensor.is_contiguous();
 }
 
-// Whether a copy is one of bytes, of so few that PyTorch would not share it among threads.
+// Whether a copy is a memcpy of less than PyTorch's grain size for threads.
 bool is_small_copy(const at::Tensor& to, const at::Tensor& from) {
   return to.dtype() == from.dtype() && to.sizes() == from.sizes() && to.numel() > 0 &&
       to.numel() < at::internal::GRAIN_SIZE && is_plain_memory(to) && is_plain_memory(from);

@@ -17,9 +17,9 @@
 
 namespace sim::philox {
 
-// So many threads draw at once here.
+// The number of threads whose numbers are computed together.
 constexpr int kBatch = 32;
-// What they draw: first the first number of each, then the second.
+// Their numbers: Bits[k][i] is number k of thread i.
 using Bits = std::array<std::array<uint32_t, kBatch>, 4>;
 
 // The next four numbers of the threads that follow `first`. Offsets count in numbers, as curand's.

@@ -1,4 +1,4 @@
-// What the kernels that draw random numbers share.
+// The generator of a kernel that draws random numbers.
 #pragma once
 
 #include "torch_versions.h"

@@ -1,4 +1,4 @@
-// Which algorithm attention takes on a simulated GPU (sdp_choice.cpp), and what computes it (sdp_kernels.cpp).
+// Scaled dot product attention: the choice of the backend (sdp_choice.cpp) and its kernels (sdp_kernels.cpp).
 #pragma once
 
 #include "torch_versions.h"
