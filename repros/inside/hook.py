@@ -17,7 +17,6 @@ import os
 import sys
 
 from repros.inside import contract
-from repros.inside.import_hooks import when_imported
 from repros.inside.instrumentation import (
     record_exceptions,
     record_exits,
@@ -27,6 +26,7 @@ from repros.inside.instrumentation import (
     record_sigterm,
 )
 from repros.inside.recorder import ProcessRecorder, launched_rank, redirect_output
+from repros.simulated_gpus.import_hooks import when_imported
 
 
 def install(folder: str, role: str = "main") -> ProcessRecorder:

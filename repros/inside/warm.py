@@ -37,9 +37,9 @@ import time
 import traceback
 from typing import Any
 
-from repros.inside.import_hooks import before_import
 from repros.inside.leader import lead, run_and_exit
 from repros.inside.processes import become_subreaper, kill_children, kill_session
+from repros.simulated_gpus.import_hooks import before_import
 
 _NOT_INITIALISED = 3
 """`CUDA_ERROR_NOT_INITIALIZED` of cuda.h."""

@@ -1,4 +1,4 @@
-"""Which algorithms attention can take on a simulated GPU, as `torch.backends.cuda` asks."""
+"""The attention backends that a simulated GPU supports, as `torch.backends.cuda` queries them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from . import extension
 
 
 def functions() -> dict[str, Any]:
-    """Return the functions of `torch._C`; before 2.4, in which these questions need PyTorch's own CUDA code, none."""
+    """Return the functions of `torch._C`; none before 2.4, where the queries need PyTorch's own CUDA code."""
     extended = extension.get()
     if not hasattr(extended, "can_use_flash_attention"):
         return {}

@@ -11,14 +11,14 @@ from . import extension
 
 
 def install(torch: Any) -> None:
-    """Let backward run in its caller's thread where nobody can see that, and its threads end before the process."""
+    """Run backward in its caller's thread where that has no visible effect; end its threads before the process."""
     extension.get().replace_run_backward(torch._C._ImperativeEngine)
     _watch_saved_tensors(torch._C._autograd)
     atexit.register(_let_autograd_end)
 
 
 def _watch_saved_tensors(c: Any) -> None:
-    """Notice hooks on saved tensors, such as a checkpoint's: Python that runs within nodes which show nothing of it."""
+    """Note hooks on saved tensors, such as a checkpoint's: Python code that runs inside nodes without a sign of it."""
     push, register = c._push_saved_tensors_default_hooks, c.SavedTensor.register_hooks
 
     @functools.wraps(push)

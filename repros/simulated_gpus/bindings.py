@@ -1,4 +1,4 @@
-"""What `torch._C` has in a CUDA build: the functions and classes that `torch.cuda` is made of."""
+"""The functions and classes of `torch._C` in a CUDA build, which `torch.cuda` uses."""
 
 from __future__ import annotations
 

@@ -24,10 +24,12 @@ from .errors import SimUnavailableError
 from .operators_header import operator_list, operators_header
 
 _SOURCES = Path(__file__).parent / "csrc"
+# In a translation unit of their own: they need PyTorch's headers for Python and c10d.
+_BINDINGS = (_SOURCES / "module.cpp", _SOURCES / "distributed")
 _OLDEST = (2, 0)
 _COMPILERS = ("g++", "c++", "clang++")
 _FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-DTORCH_EXTENSION_NAME=_sim")
-# A user's compiler may be newer than those that tools/cpp_warnings.py has seen: its warnings would be noise.
+# A user's compiler may be newer than the one that tools/cpp_warnings.py runs with, and warn about more.
 _NO_WARNINGS = "-w"
 
 
@@ -104,8 +106,8 @@ def _assigned_string(source: str, name: str) -> str:
 
 
 def _uses_cxx11_abi(root: Path) -> bool:
-    # libstdc++ has two string types. The one that torch was built with (wheels: the old one until 2.5) shows in the
-    # mangled name of a function with a string argument: "Ss" is the old one.
+    # libstdc++ has two string ABIs. The mangled name of a function with a string argument shows which one torch was
+    # built with (wheels: the old one until 2.5): "Ss" is the old one.
     library = root / "lib" / "libc10.so"
     return not library.exists() or b"torchCheckFailEPKcS2_jRKSs" not in library.read_bytes()
 
@@ -120,7 +122,7 @@ def _cache_folder() -> Path:
 
 
 def _cache_key(torch: _Torch) -> str:
-    """Return a name made of everything that a shared object depends on, so that a wrong one is never loaded."""
+    """Return a key of all inputs of the build, which names its cache folder."""
     content = hashlib.sha256(
         repr((torch, platform.machine(), _flags(torch), _own_flags(), _requested_compiler())).encode()
     )
@@ -144,7 +146,7 @@ def _flags(torch: _Torch) -> list[str]:
 
 
 def _own_flags() -> list[str]:
-    """Return the flags of a user's build, REPROS_SIM_CXXFLAGS last, with which `nox -s sanitize` adds a sanitizer."""
+    """Return the flags of a user's build; `nox -s sanitize` adds a sanitizer by REPROS_SIM_CXXFLAGS."""
     return [_NO_WARNINGS, *os.environ.get("REPROS_SIM_CXXFLAGS", "").split()]
 
 
@@ -196,7 +198,7 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
 
 
 def _is_whole(built: Path) -> bool:
-    """Return whether a shared object is as it was linked: a crash or a full disk may have left it empty or cut."""
+    """Return whether a shared object has its checksum: a crash or a full disk may have truncated it."""
     try:
         return _checksum_file(built).read_bytes() == _checksum(built)
     except OSError:
@@ -212,7 +214,7 @@ def _checksum(file: Path) -> bytes:
 
 
 def _move_durably(linked: Path, built: Path) -> None:
-    """Write the checksum and move both into place; on disk first, or a crash leaves names of empty files."""
+    """Write the checksum and move both into place, after fsync: a crash must not leave empty files."""
     checksum = _checksum_file(linked)
     checksum.write_bytes(_checksum(linked))
     for made, place in ((checksum, _checksum_file(built)), (linked, built)):
@@ -224,22 +226,23 @@ def _move_durably(linked: Path, built: Path) -> None:
 def write_units(torch: _Torch, work: Path) -> list[Path]:
     """Write the generated header and the translation units into a folder; return the units.
 
-    PyTorch's headers take most of the time, so the sources are compiled as two units in parallel: each parses them
-    once. A unit has its sources in the order of their paths: where two register a kernel for one operator, the later
-    one holds, so what `dispatch/` registers for many operators gives way to the few of `kernels/`.
+    Parsing PyTorch's headers takes a quarter of the time, so the sources are compiled as two units in parallel, not one
+    by one. A source has a namespace of its own, so the order of the sources in a unit does not matter.
     """
     (work / "operators.h").write_text(operators_header(operator_list(torch.root).read_text()))
     sources = sorted(_SOURCES.rglob("*.cpp"))
-    bindings = [source for source in sources if source.parent in (_SOURCES, _SOURCES / "distributed")]
-    units = {work / "core.cpp": [each for each in sources if each not in bindings], work / "bindings.cpp": bindings}
+    bindings = [source for source in sources if source in _BINDINGS or source.parent in _BINDINGS]
+    units = {
+        work / "core.cpp": [source for source in sources if source not in bindings],
+        work / "bindings.cpp": bindings,
+    }
     for unit, included in units.items():
-        includes = "".join(f'#include "{source}"\n' for source in [_SOURCES / "quiet.h", *included])
-        unit.write_text(includes + "static const bool sim_registered = sim::quiet.end();\n")
+        unit.write_text("".join(f'#include "{source}"\n' for source in included))
     return list(units)
 
 
 def compile_units(torch: _Torch, units: list[Path], options: list[list[str]]) -> list[subprocess.CompletedProcess[str]]:
-    """Run the compiler on each unit with the flags that all need, and its own options."""
+    """Run the compiler on each unit, in parallel, with the common flags and the unit's options."""
     compiler = _compiler()
     steps = [
         [compiler, *_flags(torch), f"-I{unit.parent}", f"-I{_SOURCES}", *own, str(unit)]

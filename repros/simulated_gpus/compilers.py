@@ -1,4 +1,4 @@
-"""What compiles code for GPUs: `torch.compile`, Triton, CUDA extensions. No kernel runs on a simulated GPU.
+"""Compilers for GPUs: `torch.compile`, Triton, CUDA extensions. No kernel runs on a simulated GPU.
 
 `torch.compile` runs what it has captured operator by operator, and says so; the others are refused.
 """
@@ -34,7 +34,7 @@ def leave_out_native_kernels() -> None:
 
 
 def install() -> None:
-    """Arrange it for the modules that a program imports later."""
+    """Install hooks for the modules that a program imports later."""
     when_imported("torch._inductor.compile_fx", _replace_inductor)
     when_imported("triton.runtime.driver", _refuse_triton)  # up to Triton 2.2
     when_imported("triton.backends", _refuse_triton_backends)
@@ -93,7 +93,7 @@ def _refuse_triton(module: Any) -> None:
 
 
 def _refuse_extensions(module: Any) -> None:
-    """Refuse to load what has CUDA sources; and to build it where there is no compiler for it."""
+    """Refuse to load extensions with CUDA sources, and to build them where there is no CUDA compiler."""
     for name in ("load", "load_inline"):
         setattr(module, name, _without_cuda(getattr(module, name)))
     if module.CUDA_HOME is None:

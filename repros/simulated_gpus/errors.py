@@ -1,4 +1,4 @@
-"""The error for a device that cannot be made available."""
+"""The error raised where the simulated GPUs are not available."""
 
 from __future__ import annotations
 

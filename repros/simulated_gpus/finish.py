@@ -1,4 +1,4 @@
-"""What is replaced once torch is imported: the places that ask CUDA's runtime in compiled code."""
+"""Replacements once torch is imported, for functions that call CUDA's runtime in compiled code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def finish(torch: Any) -> None:
 
 
 def _keep_torchscript_from_compiling(torch: Any) -> None:
-    """Switch off the compilers that make a kernel for the GPU once a function has run twice."""
+    """Switch off TorchScript's fusers, which compile a GPU kernel once a function has run twice."""
     torch._C._jit_override_can_fuse_on_gpu(False)
     if torch.__version__.startswith("2.0."):  # later releases do not have nvFuser, and warn
         torch._C._jit_set_nvfuser_enabled(False)

@@ -31,9 +31,9 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
 
 
 def before_import(name: str, action: Callable[[ModuleSpec], None]) -> None:
-    """Call `action(spec)` once the module `name` has been found, before anything of it is loaded.
+    """Call `action(spec)` once the module `name` has been found, before it is created.
 
-    An extension module may be initialised as it is created, so this is before that.
+    An extension module may be initialised when it is created.
     """
     _first.setdefault(name, []).append(action)
     _install_finder()
@@ -49,10 +49,10 @@ def _install_finder() -> None:
 
 
 class _Finder:
-    """A finder that asks the finders behind it and wraps the loader of what they find.
+    """A finder that queries the finders after it in `sys.meta_path` and wraps the loader of the spec.
 
-    Another finder that asks all others, such as that of a second copy of this module, is not asked in turn by those
-    that it asks.
+    Another finder may query all others as well, such as that of a second copy of this module. `_asking` ends the
+    recursion between the two.
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from . import extension
 
 _NO_HISTORY = "the history of a simulated GPU's memory is not kept"
 _raw_blocks: dict[int, Any] = {}
-"""What `torch.cuda.caching_allocator_alloc` has given, by address."""
+"""Allocations of `torch.cuda.caching_allocator_alloc`, by address."""
 _ZERO = {"current": 0, "peak": 0, "allocated": 0, "freed": 0}
 
 
@@ -95,7 +95,7 @@ def memory_stats(device: int) -> dict[str, Any]:
 
 
 def _pools(counts: Any) -> dict[str, dict[str, int]]:
-    """Return a figure of all blocks, of the small ones and of the large ones by the names of their pools."""
+    """Return a statistic of all, small and large blocks by the names of their pools."""
     return dict(zip(("all", "small_pool", "large_pool"), counts))  # `strict` is from Python 3.10
 
 

@@ -1,4 +1,4 @@
-"""The memory of each device: what REPROS_SIM_MEMORY or the profile says."""
+"""The memory size of each device, from REPROS_SIM_MEMORY or the profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ProcessGroupNCCL`: a group over Gloo that takes CUDA's tensors alone, as `torch.distributed` makes one."""
+"""`ProcessGroupNCCL`: a process group over Gloo for CUDA tensors only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TIMEOUT = timedelta(minutes=10)
 
 
 def install(torch: Any) -> None:
-    """Let `torch.distributed` have NCCL; do nothing where it is not built, or has no groups for this device."""
+    """Add NCCL to `torch.distributed`, unless that is not built or has no process groups for this device."""
     if not torch.distributed.is_available() or not hasattr(extension.get(), "collectives"):
         return
     dist = torch.distributed
@@ -31,7 +31,7 @@ def install(torch: Any) -> None:
     c10d._NCCL_AVAILABLE = True
     for module in (c10d, getattr(dist, "constants", c10d)):
         module.default_pg_nccl_timeout = _TIMEOUT
-    # From 2.15 a table says how a group is made.
+    # From 2.15 a table has the creators of process groups.
     register = getattr(c10d, "_register_builtin_nccl_as_legacy", None)
     if register is not None:
         c10d.Backend._plugins.pop("NCCL", None)

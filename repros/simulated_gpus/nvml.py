@@ -1,4 +1,4 @@
-"""What `torch.cuda` asks of NVML, the library of NVIDIA's driver. There is none, so nothing is measured."""
+"""The functions of `torch.cuda` that call NVML, the management library of NVIDIA's driver. There is none here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MEASURED = ("utilization", "memory_usage", "temperature", "power_draw", "clock_
 
 
 def install(torch: Any) -> None:
-    """Refuse what NVML measures; the memory in use is the simulated device's."""
+    """Refuse NVML's measurements; the memory in use is the simulated device's."""
     for name in _MEASURED:
         if hasattr(torch.cuda, name):
             setattr(torch.cuda, name, _refusing(getattr(torch.cuda, name)))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def operator_list(torch: Path) -> Path:
-    """Return PyTorch's list of its operators, beside the folder of an installed torch."""
+    """Return the path of `native_functions.yaml` of an installed torch."""
     return torch.parent / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
 
 

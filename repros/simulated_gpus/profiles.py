@@ -19,7 +19,7 @@ VARIABLE = "REPROS_SIM_LIKE"
 
 
 class Profile(NamedTuple):
-    """What a program can ask of a GPU of one kind."""
+    """The properties of one model of GPU."""
 
     name: str
     """Begins with "Simulated", so that no output can be taken for that of a GPU."""

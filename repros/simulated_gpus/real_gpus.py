@@ -1,4 +1,4 @@
-"""Whether this machine has a real GPU, which the simulated ones must not hide by accident."""
+"""Detection of real GPUs, which the simulated ones must not hide by accident."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .errors import SimUnavailableError
 
 
 def refuse() -> None:
-    """Refuse to go on where NVIDIA's driver answers.
+    """Raise an error if NVIDIA's driver reports a GPU.
 
     Raises:
         SimUnavailableError: there is a real GPU, and REPROS_SIM_HIDE_GPUS is not set.

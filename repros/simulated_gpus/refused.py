@@ -1,4 +1,4 @@
-"""What is not simulated: each name is refused, with the way out."""
+"""Functions that are not simulated: each raises an error that names an alternative."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def functions() -> dict[str, Any]:
 
 
 def refusing(reason: str) -> Any:
-    """Return a function that raises the reason, whatever it is called with."""
+    """Return a function that raises an error with the reason, for any arguments."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise RuntimeError(reason)

@@ -1,4 +1,4 @@
-"""Setting up a process: what happens when torch is imported. Nothing is loaded before, and nothing without torch."""
+"""Setup of a process, when it imports torch. Nothing is loaded before, and nothing without torch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 _ANNOUNCED = "REPROS_SIM_ANNOUNCED"
-"""Set once a process of this job has said what the devices are; its children inherit it."""
+"""Set once a process of this job has printed the devices; its children inherit it."""
 
 
 def install() -> None:
-    """Let this process's `cuda` devices be simulated ones as soon as it imports torch. Further calls do nothing.
+    """Simulate this process's `cuda` devices as soon as it imports torch. Further calls do nothing.
 
     Raises:
         SimUnavailableError: torch is already imported, and has decided that there is no GPU.

@@ -1,4 +1,4 @@
-"""Storages: `torch.UntypedStorage` asks CUDA's own allocator, in compiled code."""
+"""Storages: `torch.UntypedStorage` calls CUDA's own allocator in compiled code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .refused import IPC, refusing
 
 
 def install(torch: Any) -> None:
-    """Let `torch.UntypedStorage` make and resize storages of the simulated allocator, and refuse CUDA IPC."""
+    """Make `torch.UntypedStorage` use the simulated allocator, and refuse CUDA IPC."""
     kind = torch.UntypedStorage
     make, resize = kind.__new__, kind.resize_
 

@@ -1,4 +1,4 @@
-"""Streams and events. Work is done when a call returns, so there is never anything to wait for."""
+"""Streams and events. Work is done when a call returns, so a stream is always idle."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _stream_class(base: Any) -> Any:
 
 
 class _Moment:
-    """What an event does in the place of CUDA's: it is a point in time that has passed."""
+    """An event: a point in time, which has passed once it is recorded."""
 
     _moment: float | None
     _is_timed: bool

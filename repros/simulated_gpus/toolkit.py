@@ -1,4 +1,4 @@
-"""The versions and modules of the CUDA toolkit, cuDNN, NCCL and NVTX that PyTorch asks for."""
+"""Versions and bindings of the CUDA toolkit, cuDNN, NCCL and NVTX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import extension
 from .memory import memory_info
 
 VERSION = "12.8"
-"""The CUDA version that a CPU build claims: libraries decide by it whether there is CUDA."""
+"""The CUDA version that a CPU build reports; libraries detect CUDA by it."""
 _ARCHITECTURES = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120"
 
 
@@ -141,7 +141,7 @@ class RNNMode(enum.IntEnum):
 
 
 def _cudnn() -> Any:
-    """Return what `torch.backends.cudnn` asks: versions, and numbers of kinds."""
+    """Return the bindings of `torch.backends.cudnn`: versions and enumerations."""
     module: Any = types.ModuleType("torch._C._cudnn")
     version = extension.get().cudnn_version
     width = 1000 if version < _CUDNN_9 else 10000

@@ -22,7 +22,7 @@ _DEFAULTS: dict[tuple[str, str], Any] = {
     ("tunableop_set_filename", "tunableop_get_filename"): "",
     ("tunableop_set_rotating_buffer_size", "tunableop_get_rotating_buffer_size"): -1,
 }
-"""What a setting is before it is set, by the functions that set and read it."""
+"""Defaults of the settings, by the functions that set and read them."""
 
 
 def functions() -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 DEVICES = "REPROS_SIM_DEVICES"
-"""How many there are: 1 to 64, 2 if it is not set."""
+"""Number of devices: 1 to 64, default 2."""
 MEMORY = "REPROS_SIM_MEMORY"
-"""Bytes of each; the profile's or the machine's memory if it is not set."""
+"""Memory of each device in bytes; default: the profile's, else the machine's."""
 LIKE = "REPROS_SIM_LIKE"
 """The name of a profile, `h100`: name, memory and capability."""
 RANDOM = "REPROS_SIM_RANDOM"
@@ -13,4 +13,4 @@ RANDOM = "REPROS_SIM_RANDOM"
 HIDE_GPUS = "REPROS_SIM_HIDE_GPUS"
 """`1`: simulate even where there are real GPUs, which stay unused."""
 ANNOUNCED = "REPROS_SIM_ANNOUNCED"
-"""Set once a process of the job has printed what the devices are; its children inherit it and print nothing."""
+"""Set once a process of the job has printed the devices; its children inherit it and print nothing."""

@@ -27,7 +27,7 @@ _OPENING = "Traceback (most recent call last)"
 
 _FRAME = re.compile(r'^(?:\[rank\d+\]:)? +File "')
 _INDENTED = re.compile(r"^(?:\[rank\d+\]:)?  ")
-_OWN_FOLDER = "/repros/inside/"
+_OWN_FRAMES = ("/repros/inside/", "/repros/simulated_gpus/import_hooks.py")
 _FRAME_PLACE = re.compile(r'File "(?P<path>[^"]*)"(?:, line (?P<line>\d+))?')
 
 
@@ -119,7 +119,7 @@ def _user_frames(rows: Iterable[str], scripts: Scripts) -> Iterator[str]:
     own_frame = False
     for row, following in pairwise([*rows, ""]):
         if _FRAME.search(row):
-            own_frame = _OWN_FOLDER in row
+            own_frame = any(path in row for path in _OWN_FRAMES)
         elif not _INDENTED.search(row):
             own_frame = False
         if not own_frame:

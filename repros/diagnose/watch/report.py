@@ -18,13 +18,18 @@ from repros.diagnose.watch.identify import CRASH, Identified, identify
 from repros.diagnose.watch.inside.checks import is_chosen
 from repros.diagnose.watch.names import FIRST_NAN
 from repros.model import Raised, Repro
+from repros.simulated_gpus import import_hooks
 
 Found = tuple[Finding, tuple[Identified, ...]]
 """A finding, and the repros that it may be, the most certain first."""
 
 _LONGEST_MESSAGE = 300
-_OURS = (*(f"{Path(file).parent}{os.sep}" for file in (inside.__file__, observation.__file__)), "<")
-"""The beginnings of the paths of our own frames; the last is that of `watch/inside/observe/frames.py`."""
+_OURS = (
+    *(f"{Path(file).parent}{os.sep}" for file in (inside.__file__, observation.__file__)),
+    import_hooks.__file__,
+    "<",
+)
+"""Path prefixes of our own frames; the last is that of `watch/inside/observe/frames.py`."""
 _PACKAGES = "site-packages"
 """A part of the paths of libraries; the watch itself lies elsewhere, and is in the stack of a backward."""
 

@@ -18,6 +18,9 @@ INSIDE = PACKAGE / "inside"
 SIM = PACKAGE / "simulated_gpus"
 """The simulated accelerator; only its own cells depend on it."""
 
+IMPORT_HOOKS = SIM / "import_hooks.py"
+"""A module of the simulator that every cell runs: `repros.inside` imports it."""
+
 WATCH = PACKAGE / "diagnose/watch/inside"
 """What `repros watch` runs inside a program; no cell does."""
 
@@ -65,7 +68,8 @@ def _decisive(variant: Variant) -> dict[str, Any]:
 def engine() -> str:
     """Return the digest of everything between a script and its verdict, except the simulated accelerator."""
     roots = [PACKAGE / name for name in ROOTS]
-    return _python_sources().digest([*roots, *INSIDE.rglob("*.py")], without=(SIM, WATCH, INSTALLER))
+    simulated = [path for path in SIM.iterdir() if path != IMPORT_HOOKS]
+    return _python_sources().digest([*roots, *INSIDE.rglob("*.py")], without=(*simulated, WATCH, INSTALLER))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Attention takes the algorithm that a GPU of the profile takes, and gives the CPU's bits."""
+"""Attention takes the backend that a GPU of the profile takes, and computes the CPU's bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread of a backward pass: CUDA's where a program can see which it is, otherwise its caller's (faster)."""
+"""The thread of a backward pass: autograd's where a program can observe it, otherwise the caller's (faster)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def a_profile_shows_backward_in_another_thread() -> None:
 
 
 def backward_under_autocast_has_the_type_of_autograds_thread() -> None:
-    # Autocast is on in that thread, too: in 2.0 with the type that nobody has set there, in 2.13 with the caller's.
+    # Autocast is on in that thread, too: in 2.0 with the default type, in 2.13 with the caller's.
     gradients = []
     for hooks in ([], [lambda gradient: gradient]):
         x = torch.full((4, 4), 1 + 2**-9, device="cuda", requires_grad=True)

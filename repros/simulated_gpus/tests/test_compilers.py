@@ -1,4 +1,4 @@
-"""What compiles or measures for GPUs: it runs without them, or is refused in a sentence that says what to do."""
+"""Compilers and profilers for GPUs: they run without a GPU, or raise an error with the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated accelerator in CUDA's place: programs in which nothing but `cuda` is said."""
+"""The simulated accelerator in CUDA's place: programs that name no device type but `cuda`."""
 
 from __future__ import annotations
 

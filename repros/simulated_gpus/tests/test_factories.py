@@ -120,7 +120,7 @@ def test_errors_of_the_runtime_have_their_words(sim: Any) -> None:
     sim.check_error(0)
     with pytest.raises(sim.CudaError, match=r"out of memory \(2\)"):
         sim.check_error(2)
-    sim.init()  # before, PyTorch asks nobody whether memory is pinned
+    sim.init()  # before, PyTorch does not query whether memory is pinned
     ordinary = torch.empty(100)
     assert sim.cudart().cudaHostRegister(ordinary.data_ptr(), 400, 0) == 0
     assert ordinary.is_pinned()

@@ -1,4 +1,4 @@
-"""How much memory a device has: one reader of sizes, for the variable and for `--memory`."""
+"""The memory size of a device: one parser of sizes, for the variable and for `--memory`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nested tensors are computed by the CPU's kernels: an encoder in evaluation makes them of a padding mask."""
+"""Nested tensors, which an encoder in evaluation makes from a padding mask, are computed by the CPU's kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python numbers beside tensors, and copies of bytes: the host's short ways give the CPU's bits and errors."""
+"""Python numbers as operands, and copies of bytes: the fast paths give the CPU's bits and errors."""
 
 from __future__ import annotations
 

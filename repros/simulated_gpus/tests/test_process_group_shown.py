@@ -1,4 +1,4 @@
-"""What process groups show: collectives in a profiler's record, hashes in the log of objects."""
+"""Process groups in diagnostics: collectives in a profiler's record, hashes in the debug log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers are CUDA's: those that public threads and tests print for a seed, and CUDA's rules for them."""
+"""Random numbers are CUDA's: the published numbers of a seed, and CUDA's rules for generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls one after another: what the device keeps of a tensor from one call is right for the next."""
+"""Sequences of calls: the host alias that a tensor keeps from one call is right for the next."""
 
 from __future__ import annotations
 

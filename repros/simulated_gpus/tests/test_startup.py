@@ -1,4 +1,4 @@
-"""A process started by the engine: the devices are there once torch is imported, and nothing is loaded earlier."""
+"""A process started by the engine has the devices once torch is imported, and loads nothing earlier."""
 
 from __future__ import annotations
 

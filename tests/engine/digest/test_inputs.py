@@ -138,6 +138,23 @@ def test_the_simulated_accelerator_counts_for_its_own_cells_only(
     assert changed == {Device.SIM}
 
 
+@pytest.mark.parametrize(
+    ("name", "counts"), [("import_hooks.py", True), ("devices.py", False), ("csrc/module.cpp", False)]
+)
+def test_of_the_simulated_accelerator_only_the_import_hooks_are_part_of_the_engine(
+    name: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = tmp_path / "repros"
+    shutil.copytree(digest.PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "evidence", "tests", "tools"))
+    for constant in ("SIM", "INSIDE", "WATCH", "INSTALLER", "IMPORT_HOOKS"):
+        monkeypatch.setattr(digest, constant, copied / getattr(digest, constant).relative_to(digest.PACKAGE))
+    monkeypatch.setattr(digest, "PACKAGE", copied)
+    before = digest.engine.__wrapped__()
+    with (copied / "simulated_gpus" / name).open("a") as file:
+        file.write("\nedited = 1\n")
+    assert (digest.engine.__wrapped__() != before) == counts
+
+
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """Return a folder with a copy of the package that a test may edit."""

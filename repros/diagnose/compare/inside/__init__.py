@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from repros.diagnose.compare.inside.request import Request
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 
 def listen(watch: Any, request: Request) -> None:

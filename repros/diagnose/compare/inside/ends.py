@@ -17,7 +17,7 @@ from repros.diagnose.compare.inside.names import find_roots, paths
 from repros.diagnose.compare.inside.summary import summarise
 from repros.diagnose.watch.inside.observe.compiling import unseen
 from repros.diagnose.watch.inside.observe.patch import around
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 _MOST = 64
 """Models whose end is recorded, the last ones, and optimizers."""

@@ -24,7 +24,7 @@ from repros.diagnose.compare.inside.request import Request
 from repros.diagnose.compare.inside.results import Results
 from repros.diagnose.compare.inside.summary import summarise
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 _HOW = {"foreach", "fused", "capturable", "differentiable", "params", "param_names", "initial_lr"}
 """Options of a group that choose among ways to compute the same, or that no step uses."""

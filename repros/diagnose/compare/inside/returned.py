@@ -16,7 +16,7 @@ from typing import Any
 from repros.diagnose.compare.inside.results import COMPILED, DATA, GATHERED, READ, Results, calling_function
 from repros.diagnose.watch.inside.observe.frames import uncounted
 from repros.diagnose.watch.inside.observe.patch import around
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 _COLLECTIVES = {
     **dict.fromkeys(("all_reduce", "broadcast", "scatter"), (0, "tensor")),

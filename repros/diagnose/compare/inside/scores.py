@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from repros.diagnose.watch.inside.observe.compiling import unseen
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 _CLASSES = {
     "torchmetrics.metric": "Metric",

@@ -15,8 +15,8 @@ from repros.diagnose.compare.inside.request import read_request
 from repros.diagnose.watch.inside.checks import families
 from repros.diagnose.watch.inside.events import Events
 from repros.diagnose.watch.inside.watch import Options, Watch
-from repros.inside.import_hooks import when_imported
 from repros.inside.instrumentation import record_exceptions, record_processes
+from repros.simulated_gpus.import_hooks import when_imported
 
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),

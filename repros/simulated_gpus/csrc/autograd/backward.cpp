@@ -1,8 +1,7 @@
 // Which thread computes a backward pass.
 //
-// For a GPU it is a thread of autograd's own. Waking one costs more than a small kernel of the host, so a pass runs in
-// its caller's thread where nobody can see the difference: nothing of Python takes part, and no state that a thread
-// keeps for itself.
+// For a GPU it is a worker thread of autograd. Waking one costs more than a small CPU kernel, so a pass runs in its
+// caller's thread if the program cannot observe the difference: no Python code and no thread-local state takes part.
 #include "autograd/backward.h"
 
 #include "torch_versions.h"
@@ -22,7 +21,7 @@
 #include <typeinfo>
 #include <vector>
 
-namespace sim {
+namespace sim::backward {
 
 namespace {
 
@@ -30,7 +29,7 @@ using torch::autograd::Node;
 
 std::atomic<bool> saved_tensors_may_call{false};
 
-// PyTorch does not export the class of an `autograd.Function`, so its name has to tell.
+// PyTorch does not export the class of an `autograd.Function`, so it is recognised by its name.
 bool is_python(const Node& node) {
   return std::strcmp(typeid(node).name(), "N5torch8autograd6PyNodeE") == 0;
 }
@@ -105,4 +104,4 @@ bool can_run_in_callers_thread(const std::vector<at::Tensor>& roots) {
   return is_plain_graph(std::move(functions));
 }
 
-}  // namespace sim
+}  // namespace sim::backward

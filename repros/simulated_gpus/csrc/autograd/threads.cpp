@@ -1,8 +1,8 @@
 // How many threads of the host compute a backward pass: as many as the main thread has when it begins, so that they add
 // in the CPU's order.
 //
-// On the CPU the caller's thread runs backward. For a GPU it is a thread of autograd's own, which takes the number that
-// was set last by any thread (ATen/ParallelOpenMP.cpp): a DataLoader that pins memory sets 1 for itself.
+// On the CPU the caller's thread runs backward. For a GPU a worker thread of autograd does, with the number of threads
+// that any thread set last (ATen/ParallelOpenMP.cpp): a DataLoader that pins memory sets 1 for its own thread.
 #include "autograd/threads.h"
 
 #include <ATen/Parallel.h>
@@ -11,7 +11,7 @@
 #include <atomic>
 #include <thread>
 
-namespace sim {
+namespace sim::threads {
 
 namespace {
 
@@ -36,4 +36,4 @@ void agree_on_threads() {
   }
 }
 
-}  // namespace sim
+}  // namespace sim::threads

@@ -14,9 +14,11 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <cstring>
+#include <string>
 #include <utility>
 
-namespace sim {
+namespace sim::composites {
 
 void run_composite(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
   op.redispatchBoxed(
@@ -91,23 +93,27 @@ void for_each_operator(c10::function_ref<void(const c10::OperatorHandle& op, con
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);
     if (name.name.rfind("aten::", 0) == 0 && op.has_value()) {
-      each(*op, name.overload_name.empty() ? name.name : name.name + "." + name.overload_name);
+      const auto base = name.name.substr(std::strlen("aten::"));
+      each(*op, name.overload_name.empty() ? base : base + "." + name.overload_name);
     }
   }
 }
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
-    if (op.hasKernelForDispatchKey(c10::DispatchKey::CPU) || has_gpu_kernel(op) || is_foreach(op)) {
-      if (auto kernel = kernel_before_composite(op)) {
-        library.impl(name.c_str(), std::move(*kernel));
-      }
-    }
-  });
+void register_remaining_kernels(Registrar& registrar) {
   // Composite kernels that end in a function of the device's own (ATen/native/TensorFactories.cpp, kaiser_window_stub).
   for (const char* name : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"}) {
-    library.impl(name, Kernel::makeFromBoxedFunction<&run_on_host>());
+    registrar.impl(name, Kernel::makeFromBoxedFunction<&run_on_host>());
   }
+  for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
+    const bool has_kernel_for_tensors =
+        op.hasKernelForDispatchKey(c10::DispatchKey::CPU) || has_gpu_kernel(op) || is_foreach(op);
+    if (!has_kernel_for_tensors || registrar.has_kernel(name)) {
+      return;
+    }
+    if (auto kernel = kernel_before_composite(op)) {
+      registrar.impl(name, std::move(*kernel));
+    }
+  });
 }
 
-}  // namespace sim
+}  // namespace sim::composites

@@ -1,8 +1,8 @@
-// `torch.use_deterministic_algorithms(True)`: what CUDA refuses then, and what it fills.
+// `torch.use_deterministic_algorithms(True)`: the operators that CUDA refuses, and the memory that it fills.
 //
-// Contracts held: the alerts in ATen/native/cuda (2.4.0) and where they are raised; which of them a release still has
-// is what the documentation of `use_deterministic_algorithms` in that release says (read in 2.0.1 to 2.15.0, of
-// which 2.11, 2.12 and 2.14 are missing). Products ask for cuBLAS's workspace (ATen/cuda/CUDABlas.cpp) up to 2.9.
+// Contracts held: the alerts in ATen/native/cuda (2.4.0) and where they are raised; the alerts of a release are those
+// in its documentation of `use_deterministic_algorithms` (checked for 2.0.1 to 2.15.0 without 2.11, 2.12 and 2.14).
+// Products ask for cuBLAS's workspace (ATen/cuda/CUDABlas.cpp) up to 2.9.
 #include "dispatch/determinism.h"
 
 #include "runtime/memory.h"
@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace sim {
+namespace sim::determinism {
 
 namespace {
 
@@ -163,4 +163,4 @@ at::Tensor fill_new_memory(at::Tensor tensor) {
   return tensor;
 }
 
-}  // namespace sim
+}  // namespace sim::determinism

@@ -1,5 +1,5 @@
-// Any operator, run by its CPU kernel: the arguments are host aliases of device tensors, the results become device
-// memory.
+// The fallback: runs any operator by its CPU kernel. The arguments are host aliases of device tensors, and the results
+// become device memory.
 //
 // Contracts held, besides placement (placement.cpp) and generators (generator.cpp):
 // - a result that is an argument (in place, out=) is the same tensor; a result over its memory is a view of it
@@ -12,11 +12,11 @@
 
 #include "autograd/threads.h"
 #include "dispatch/determinism.h"
-#include "dispatch/half.h"
 #include "dispatch/layouts.h"
 #include "dispatch/placement.h"
 #include "dispatch/tensor_lists.h"
 #include "dispatch/types.h"
+#include "dispatch/upcast.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::fallback {
 
 namespace {
 
@@ -271,4 +271,4 @@ void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   }
 }
 
-}  // namespace sim
+}  // namespace sim::fallback

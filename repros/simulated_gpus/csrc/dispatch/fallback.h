@@ -1,12 +1,16 @@
-// Any operator, run by its CPU kernel on host aliases.
+// The fallback: runs any operator by its CPU kernel on host aliases.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
-namespace sim {
+namespace sim::fallback {
 
 void run_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
-// Runs PyTorch's composite kernel, the one for devices without a kernel of their own.
-void run_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+}  // namespace sim::fallback
+
+namespace sim {
+
+using fallback::run_on_host;
 
 }  // namespace sim

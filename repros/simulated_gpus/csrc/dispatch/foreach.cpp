@@ -1,5 +1,5 @@
-// Foreach operators: one call for lists of tensors, as optimizers make them. CUDA computes the tensors of one device
-// together; the CPU's kernel calls an operator on each.
+// Foreach operators: one call for lists of tensors, as optimizers make. CUDA computes the tensors of one device in one
+// kernel; the CPU's kernel calls an operator for each tensor.
 //
 // Contract held: ATen/native/cuda/ForeachUtils.cuh and its callers (a change counts once in each tensor's version).
 #include "dispatch/foreach.h"
@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-namespace sim {
+namespace sim::foreach {
 
 namespace {
 
@@ -99,4 +99,4 @@ void run_each(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch
   }
 }
 
-}  // namespace sim
+}  // namespace sim::foreach

@@ -18,7 +18,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace sim {
+namespace sim::kernel_checks {
 
 bool is_mask(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
@@ -79,7 +79,7 @@ Placement check_index_fill(const c10::FunctionSchema& schema, c10::ArrayRef<c10:
   return check_iterator(schema, arguments.slice(0, 3), &no_exemption);
 }
 
-// Only the first tensor's device counts: the others may be anywhere, or say where the parts of a nested tensor lie.
+// Only the first tensor's device counts: the others may be on any device, or hold the offsets of a nested tensor.
 Placement check_first(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::IValue> arguments) {
   return arguments[0].toTensor().device();
 }
@@ -222,4 +222,4 @@ PlacementCheck kernel_check(const std::string& name) {
   return found == checks.end() ? nullptr : found->second;
 }
 
-}  // namespace sim
+}  // namespace sim::kernel_checks

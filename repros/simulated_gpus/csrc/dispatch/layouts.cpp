@@ -11,7 +11,7 @@
 
 #include <utility>
 
-namespace sim {
+namespace sim::layouts {
 
 namespace {
 
@@ -61,4 +61,4 @@ at::Tensor nested_over(const at::Tensor& tensor, ToStorage storage) {
       std::move(offsets));
 }
 
-}  // namespace sim
+}  // namespace sim::layouts

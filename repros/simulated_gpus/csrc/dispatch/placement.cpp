@@ -1,15 +1,15 @@
 // CUDA's contract on placement: which devices an operator's arguments may be on.
 //
 // Contract held: what torchgen generates for every CUDA kernel (torchgen/dest/register_dispatch_key.py): all tensor
-// arguments, outputs first, pass c10::impl::check_and_update_common_device, which words the refusal as this version of
-// PyTorch does. Operators marked `device_check: NoCheck` in native_functions.yaml are left to their kernel. Those
-// kernels are, nearly all, TensorIterator's (which lets a CPU scalar mix with a device); the others are reductions,
-// whose results are compared with what their meta function asks for, and a few with a check of their own
-// (kernel_checks.cpp). at::native::cpu_fallback checks nothing and moves everything to the CPU: a placement error would
-// go unseen, and so would the failures shown here.
+// arguments, outputs first, pass c10::impl::check_and_update_common_device, which raises this version's message.
+// Operators marked `device_check: NoCheck` in native_functions.yaml are checked by their kernel: nearly all by
+// TensorIterator (which lets a CPU scalar mix with a device), reductions by a comparison of the results with the meta
+// function's, and a few by a check of their own (kernel_checks.cpp). at::native::cpu_fallback checks nothing and moves
+// everything to the CPU, which would hide placement errors.
 #include "dispatch/placement.h"
 
 #include "dispatch/kernel_checks.h"
+#include "dispatch/operator_cache.h"
 #include "dispatch/tensor_lists.h"
 #include "torch_versions.h"
 
@@ -19,9 +19,8 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 
-namespace sim {
+namespace sim::placement {
 
 namespace {
 
@@ -56,8 +55,8 @@ Placement check_results(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IV
     if (schema.arguments()[i].is_out()) {
       const auto given = arguments[i].toTensor().device();
 #if SIM_TORCH_AT_LEAST(2, 9)
-      // CUDA's kernel, which was called for its result's sake, first makes the inputs' device current. Before, an
-      // internal assertion.
+      // CUDA's kernel, chosen by its result's device, first makes the inputs' device current. Before 2.9 an internal
+      // assertion fails.
       TORCH_CHECK(
           !place.is_cpu() || given == place, "CUDAGuardImpl initialized with non-CUDA DeviceType: ", place.type());
 #endif
@@ -87,7 +86,7 @@ std::string full_name(const c10::FunctionSchema& schema) {
   return schema.name() + (schema.overload_name().empty() ? "" : "." + schema.overload_name());
 }
 
-// The name that torchgen gives CUDA's kernel, with which the check reports an error
+// The name of CUDA's kernel in the check's message, which torchgen generates
 // (torchgen/dest/register_dispatch_key.py): an operator's overload comes first, a structured operator's last.
 std::string make_method_name(const c10::FunctionSchema& schema) {
   const auto& parameters = schema.arguments();
@@ -102,12 +101,8 @@ std::string make_method_name(const c10::FunctionSchema& schema) {
 }
 
 const std::string& method_name(const c10::FunctionSchema& schema) {
-  thread_local std::unordered_map<const c10::FunctionSchema*, std::string> known;
-  auto found = known.find(&schema);
-  if (found == known.end()) {
-    found = known.emplace(&schema, make_method_name(schema)).first;
-  }
-  return found->second;
+  thread_local OperatorCache<std::string> names;
+  return names.get(schema, &make_method_name);
 }
 
 PlacementCheck find_check(const c10::FunctionSchema& schema) {
@@ -186,12 +181,8 @@ bool has_composite_for_others(const c10::FunctionSchema& schema) {
 }
 
 Placement check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  thread_local std::unordered_map<const c10::FunctionSchema*, PlacementCheck> known;
-  auto found = known.find(&schema);
-  if (found == known.end()) {
-    found = known.emplace(&schema, find_check(schema)).first;
-  }
-  return found->second(schema, arguments);
+  thread_local OperatorCache<PlacementCheck> checks;
+  return checks.get(schema, &find_check)(schema, arguments);
 }
 
-}  // namespace sim
+}  // namespace sim::placement

@@ -9,15 +9,15 @@
 #include <c10/core/Device.h>
 #include <c10/util/FunctionRef.h>
 
-namespace sim {
+namespace sim::placement {
 
 using Placement = SIM_OPTIONAL<c10::Device>;
 // Throws where CUDA would. Otherwise returns the device the operator runs on, if a tensor or a device argument
 // determines it.
 Placement check_placement(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
-// The check that torchgen generates, of all arguments except the one of that name.
+// The check that torchgen generates, for all arguments but the named one.
 Placement check_all_but(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments, const char* name);
-// The same in the words of another kernel, which CUDA calls in its place.
+// The same check with another kernel's name in the message, which CUDA calls instead.
 Placement check_as(
     const char* method, const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments,
     const char* except = "");
@@ -29,5 +29,13 @@ bool is_written(const c10::Argument& argument);
 bool kernel_checks_placement(const c10::FunctionSchema& schema);
 // Whether an operator has kernels for the CPU and CUDA, and a composite one for other devices.
 bool has_composite_for_others(const c10::FunctionSchema& schema);
+
+}  // namespace sim::placement
+
+namespace sim {
+
+using placement::check_all_but, placement::check_as, placement::check_iterator, placement::check_placement,
+    placement::has_composite_for_others, placement::is_written, placement::IsExempt, placement::kernel_checks_placement,
+    placement::Placement;
 
 }  // namespace sim

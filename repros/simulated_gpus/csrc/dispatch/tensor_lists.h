@@ -1,4 +1,4 @@
-// Lists of tensors that may be missing, as `x[i, :, j]` makes of its indices.
+// Lists of optional tensors, such as the indices of `x[i, :, j]`.
 #pragma once
 
 #include "torch_versions.h"

@@ -9,6 +9,7 @@
 #include "dispatch/types.h"
 
 #include "dispatch/kernel_types.h"
+#include "dispatch/operator_cache.h"
 #include "torch_versions.h"
 
 #include <c10/core/ScalarType.h>
@@ -18,7 +19,6 @@
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 // AT_DISPATCH's check, of the class that it has in the release: not NotImplementedError in 2.6.0, but in 2.9.1.
@@ -28,7 +28,7 @@
 #define SIM_CHECK_DISPATCH TORCH_CHECK
 #endif
 
-namespace sim {
+namespace sim::types {
 
 namespace {
 
@@ -156,12 +156,8 @@ Rules find_rules(const c10::FunctionSchema& schema) {
 }
 
 const Rules& rules_of(const c10::FunctionSchema& schema) {
-  thread_local std::unordered_map<const c10::FunctionSchema*, Rules> known;
-  auto found = known.find(&schema);
-  if (found == known.end()) {
-    found = known.emplace(&schema, find_rules(schema)).first;
-  }
-  return found->second;
+  thread_local OperatorCache<Rules> rules;
+  return rules.get(schema, &find_rules);
 }
 
 void check_one_type(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
@@ -280,4 +276,4 @@ void check_types(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> a
   SIM_CHECK_DISPATCH(false, '"', kernel, "\" not implemented for '", c10::toString(type), "'");
 }
 
-}  // namespace sim
+}  // namespace sim::types

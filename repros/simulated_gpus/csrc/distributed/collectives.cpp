@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sim {
+namespace sim::collectives {
 
 namespace {
 
@@ -291,6 +291,6 @@ void Collectives::setTimeout(std::chrono::milliseconds timeout) {
   change_timeout(*host_, timeout, 0);
 }
 
-}  // namespace sim
+}  // namespace sim::collectives
 
 #endif

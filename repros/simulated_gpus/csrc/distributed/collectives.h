@@ -13,7 +13,7 @@
 #include <map>
 #include <memory>
 
-namespace sim {
+namespace sim::collectives {
 
 class Collectives final : public c10d::Backend {
  public:
@@ -82,7 +82,7 @@ class Collectives final : public c10d::Backend {
       std::vector<WorkPtr> hosts, Tensors outputs, c10d::OpType type, std::function<void()> finish = nullptr);
   WorkPtr allgather_uneven(const Tensors& outputs, const at::Tensor& input, const c10d::AllgatherOptions&);
 
-  // Throws NCCL's error at the first collective if another rank uses the same device (one_rank_each.cpp).
+  // Throws NCCL's error at the first collective if another rank uses the same device (duplicate_gpu.cpp).
   void check_device(const at::Tensor& tensor);
 
   c10::intrusive_ptr<c10d::Backend> host_;
@@ -95,6 +95,12 @@ class Collectives final : public c10d::Backend {
   std::shared_ptr<std::map<int, std::deque<at::Tensor>>> to_itself_ =
       std::make_shared<std::map<int, std::deque<at::Tensor>>>();
 };
+
+}  // namespace sim::collectives
+
+namespace sim {
+
+using collectives::Collectives;
 
 }  // namespace sim
 #endif

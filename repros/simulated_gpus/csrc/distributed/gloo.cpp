@@ -13,7 +13,7 @@
 #include <ATen/ops/view_as_real.h>
 #include <c10/util/Exception.h>
 
-namespace sim {
+namespace sim::gloo {
 
 namespace {
 
@@ -178,6 +178,6 @@ Reduction plan_reduction(const Tensors& hosts, const ReduceOp& op, int64_t ranks
   return plan;
 }
 
-}  // namespace sim
+}  // namespace sim::gloo
 
 #endif

@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-namespace sim {
+namespace sim::gloo {
 
 // The host alias of a device tensor whose elements are only moved, in a type that every Gloo supports. For a complex
 // tensor it has one more dimension. Throws as NCCL's process group does: ValueError for a tensor on another device,
@@ -36,6 +36,12 @@ std::vector<at::Tensor> to_reduce(const std::vector<at::Tensor>& devices);
 // How Gloo reduces `hosts`, all of one type that NCCL supports, by `op` over `ranks` ranks. TypeError and ValueError
 // for an operation that NCCL lacks for this type.
 Reduction plan_reduction(const std::vector<at::Tensor>& hosts, const c10d::ReduceOp& op, int64_t ranks);
+
+}  // namespace sim::gloo
+
+namespace sim {
+
+using gloo::plan_reduction, gloo::Reduction, gloo::to_move, gloo::to_move_whole, gloo::to_reduce;
 
 }  // namespace sim
 #endif

@@ -6,16 +6,14 @@
 
 #if SIM_HAS_COLLECTIVES
 
-namespace sim {
-
-using c10d::OpType;
+namespace sim::collectives {
 
 WorkPtr Collectives::allreduce(Tensors& tensors, const c10d::AllreduceOptions& given) {
   check_device(tensors.at(0));
   auto plan = plan_reduction(to_reduce(tensors), given.reduceOp, getSize());
   auto options = given;
   options.reduceOp = plan.op;
-  return make_work(host_->allreduce(plan.operands, options), tensors, OpType::ALLREDUCE, std::move(plan.finish));
+  return make_work(host_->allreduce(plan.operands, options), tensors, c10d::OpType::ALLREDUCE, std::move(plan.finish));
 }
 
 WorkPtr Collectives::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& given) {
@@ -24,7 +22,8 @@ WorkPtr Collectives::allreduce_coalesced(Tensors& tensors, const c10d::Allreduce
   auto options = given;
   options.reduceOp = plan.op;
   return make_work(
-      host_->allreduce_coalesced(plan.operands, options), tensors, OpType::ALLREDUCE_COALESCED, std::move(plan.finish));
+      host_->allreduce_coalesced(plan.operands, options), tensors, c10d::OpType::ALLREDUCE_COALESCED,
+      std::move(plan.finish));
 }
 
 WorkPtr Collectives::reduce(Tensors& tensors, const c10d::ReduceOptions& given) {
@@ -39,7 +38,7 @@ WorkPtr Collectives::reduce(Tensors& tensors, const c10d::ReduceOptions& given) 
   auto plan = plan_reduction(hosts, given.reduceOp, getSize());
   auto options = given;
   options.reduceOp = plan.op;
-  return make_work(host_->reduce(plan.operands, options), tensors, OpType::REDUCE, std::move(plan.finish));
+  return make_work(host_->reduce(plan.operands, options), tensors, c10d::OpType::REDUCE, std::move(plan.finish));
 }
 
 // Early versions of Gloo have no reduce_scatter. Later ones reduce a list part by part and a tensor as a whole, with
@@ -72,7 +71,7 @@ WorkPtr Collectives::reduce_scatter(Tensors& outputs, TensorLists& inputs, const
     }
     to.copy_(own.view(to.sizes()));
   };
-  return make_work(std::move(hosts), outputs, OpType::REDUCE_SCATTER, std::move(finish));
+  return make_work(std::move(hosts), outputs, c10d::OpType::REDUCE_SCATTER, std::move(finish));
 }
 
 WorkPtr Collectives::_reduce_scatter_base(
@@ -95,9 +94,10 @@ WorkPtr Collectives::_reduce_scatter_base(
     }
     to.copy_(own);
   };
-  return make_work(host_->allreduce(plan.operands, options), {output}, OpType::_REDUCE_SCATTER_BASE, std::move(finish));
+  return make_work(
+      host_->allreduce(plan.operands, options), {output}, c10d::OpType::_REDUCE_SCATTER_BASE, std::move(finish));
 }
 
-}  // namespace sim
+}  // namespace sim::collectives
 
 #endif

@@ -7,7 +7,7 @@
 #if SIM_HAS_COLLECTIVES
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 
-namespace sim {
+namespace sim::timer {
 
 namespace {
 
@@ -33,6 +33,6 @@ const bool timer_registered = [] {
 
 }  // namespace
 
-}  // namespace sim
+}  // namespace sim::timer
 
 #endif

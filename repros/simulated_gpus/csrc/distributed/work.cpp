@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <atomic>
 
-namespace sim {
+namespace sim::work {
 
 namespace {
 
@@ -174,6 +174,6 @@ void Work::finish() {
   });
 }
 
-}  // namespace sim
+}  // namespace sim::work
 
 #endif

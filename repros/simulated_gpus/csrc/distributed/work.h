@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-namespace sim {
+namespace sim::work {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
@@ -44,6 +44,12 @@ class Work final : public c10d::Work {
   std::mutex future_mutex_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
+
+}  // namespace sim::work
+
+namespace sim {
+
+using work::Work, work::WorkPtr;
 
 }  // namespace sim
 #endif

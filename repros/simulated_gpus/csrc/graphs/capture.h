@@ -1,14 +1,14 @@
-// Whether calls are being captured for a CUDA graph, and what is refused then.
+// Whether calls are being captured for a CUDA graph, and the errors of calls that a capture does not permit.
 #pragma once
 
 #include <c10/core/DispatchKey.h>
 
 #include <string>
 
-namespace sim {
+namespace sim::graph {
 
-// Threads whose calls are captured include this key, the threads of their backward, too. It stands below autograd and
-// above every kernel, and no release of PyTorch has a kernel for it.
+// Threads whose calls are captured include this key, and so do the threads of their backward. Its priority is below
+// autograd and above every kernel, and no release of PyTorch has a kernel for it.
 constexpr auto kCaptureKey = c10::DispatchKey::Fake;
 
 // CUDA's numbers for errors of a capture (driver_types.h).
@@ -23,5 +23,12 @@ bool is_capturing();
 void refuse_in_capture();
 // Throws what a CUDA generator does if it is asked for this while this thread captures.
 void refuse_generator_in_capture(const std::string& attempt);
+
+}  // namespace sim::graph
+
+namespace sim {
+
+using graph::is_capturing, graph::kCapturedEvent, graph::kCaptureInvalidated, graph::kCaptureKey,
+    graph::kCaptureUnsupported, graph::kIllegalState, graph::refuse_generator_in_capture, graph::refuse_in_capture;
 
 }  // namespace sim

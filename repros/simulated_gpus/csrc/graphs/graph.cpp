@@ -19,7 +19,7 @@
 #include <atomic>
 #include <string>
 
-namespace sim {
+namespace sim::graph {
 
 namespace {
 
@@ -171,4 +171,4 @@ void Graph::reset() {
   is_captured_ = false;
 }
 
-}  // namespace sim
+}  // namespace sim::graph

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::graph {
 
 class Graph {
  public:
@@ -48,5 +48,11 @@ class Graph {
   bool is_captured_ = false;
   bool is_invalid_ = false;
 };
+
+}  // namespace sim::graph
+
+namespace sim {
+
+using graph::Graph;
 
 }  // namespace sim

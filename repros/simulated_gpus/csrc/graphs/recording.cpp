@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace sim {
+namespace sim::recording {
 
 namespace {
 
@@ -215,4 +215,4 @@ void Recording::finish() {
   }
 }
 
-}  // namespace sim
+}  // namespace sim::recording

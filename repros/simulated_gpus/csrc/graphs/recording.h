@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace sim {
+namespace sim::recording {
 
 // A tensor's shape, and where its memory is. A tensor of the host is held as it is.
 struct Recorded {
@@ -75,5 +75,12 @@ class Recording {
   std::vector<Slot> slots_;
   std::unordered_map<const c10::StorageImpl*, size_t> known_;
 };
+
+}  // namespace sim::recording
+
+namespace sim {
+
+using recording::kNoSlot, recording::Recorded, recording::RecordedCall, recording::RecordedValue, recording::Recording,
+    recording::Slot;
 
 }  // namespace sim

@@ -1,7 +1,7 @@
 // Replaying a capture: its calls again, on the same memory.
 //
 // Contract held: ATen/cuda/CUDAGraph.cpp. A replay allocates nothing, so nothing that it makes is counted; each draws
-// new random numbers, from the generators that the captured calls drew from; autograd hears nothing of it.
+// new random numbers, from the generators that the captured calls drew from; autograd does not record it.
 #include "graphs/recording.h"
 
 #include "runtime/accounts.h"
@@ -15,7 +15,7 @@
 
 #include <utility>
 
-namespace sim {
+namespace sim::replay {
 
 namespace {
 
@@ -101,18 +101,22 @@ void run(const RecordedCall& call, const std::vector<Slot>& slots, Memories& mem
 
 }  // namespace
 
+}  // namespace sim::replay
+
+namespace sim::recording {
+
 void Recording::replay() const {
   const at::AutoDispatchBelowADInplaceOrView below;
   const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
   const Uncounted uncounted;
-  Memories memories;
+  replay::Memories memories;
   memories.reserve(slots_.size());
   for (const Slot& slot : slots_) {
     memories.push_back(slot.kept);
   }
   for (const RecordedCall& call : calls_) {
-    run(call, slots_, memories);
+    replay::run(call, slots_, memories);
   }
 }
 
-}  // namespace sim
+}  // namespace sim::recording

@@ -8,6 +8,7 @@
 // which chooses a CPU algorithm and its check.
 #include "dispatch/fallback.h"
 #include "dispatch/placement.h"
+#include "kernels/kernels.h"
 #include "runtime/memory.h"
 
 #include <ATen/core/op_registration/adaption.h>
@@ -15,7 +16,7 @@
 
 #include <string>
 
-namespace sim {
+namespace sim::convolution {
 
 namespace {
 
@@ -85,9 +86,9 @@ void convolution(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("_convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
-  library.impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+void register_kernels(Registrar& registrar) {
+  registrar.impl("_convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  registrar.impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
 }
 
-}  // namespace sim
+}  // namespace sim::convolution

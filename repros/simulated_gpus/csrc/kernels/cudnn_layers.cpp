@@ -5,6 +5,7 @@
 #include "kernels/cudnn_rnn.h"
 
 #include "dispatch/fallback.h"
+#include "kernels/kernels.h"
 #include "runtime/cudnn.h"
 #include "runtime/device.h"
 #include "torch_versions.h"
@@ -19,7 +20,7 @@
 #include <tuple>
 #include <vector>
 
-namespace sim {
+namespace sim::cudnn_layers {
 
 namespace {
 
@@ -121,14 +122,6 @@ void offer_cudnn(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   run_composite(op, keys, stack);
 }
 
-void register_layers(torch::Library& library) {
-  for (const char* name :
-       {"lstm.input", "lstm.data", "gru.input", "gru.data", "rnn_tanh.input", "rnn_tanh.data", "rnn_relu.input",
-        "rnn_relu.data"}) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&offer_cudnn>());
-  }
-}
-
 }  // namespace
 
 WithoutCuDNN::WithoutCuDNN() {
@@ -139,12 +132,13 @@ WithoutCuDNN::~WithoutCuDNN() {
   computes = false;
 }
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  register_layers(library);
+// Under CUDA's key and under its autograd key.
+void register_kernels(Registrar& registrar) {
+  for (const char* name :
+       {"lstm.input", "lstm.data", "gru.input", "gru.data", "rnn_tanh.input", "rnn_tanh.data", "rnn_relu.input",
+        "rnn_relu.data"}) {
+    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&offer_cudnn>());
+  }
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
-  register_layers(library);
-}
-
-}  // namespace sim
+}  // namespace sim::cudnn_layers

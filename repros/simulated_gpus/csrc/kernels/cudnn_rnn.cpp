@@ -5,6 +5,7 @@
 // tensors; what its derivative needs hangs on the result that cuDNN keeps for that, its "reserve". Where a copy came
 // back (hooks on saved tensors), it is computed again.
 #include "kernels/cudnn_rnn.h"
+#include "kernels/kernels.h"
 
 #include "runtime/device.h"
 #include "runtime/memory.h"
@@ -30,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::cudnn_rnn {
 
 namespace {
 
@@ -230,9 +231,9 @@ std::tuple<Tensor, Tensor, Tensor, std::vector<Tensor>> cudnn_rnn_backward(
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("_cudnn_rnn", &cudnn_rnn);
-  library.impl("_cudnn_rnn_backward", &cudnn_rnn_backward);
+void register_kernels(Registrar& registrar) {
+  registrar.impl("_cudnn_rnn", &cudnn_rnn);
+  registrar.impl("_cudnn_rnn_backward", &cudnn_rnn_backward);
 }
 
-}  // namespace sim
+}  // namespace sim::cudnn_rnn

@@ -1,4 +1,4 @@
-// Recurrent layers that CUDA leaves to cuDNN: what one call is, and when it takes cuDNN.
+// Recurrent layers that CUDA computes by cuDNN: the arguments of a call, and a guard against cuDNN.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,10 @@ struct RecurrentCall {
   std::vector<int64_t> batch_sizes;
 };
 
+}  // namespace sim
+
+namespace sim::cudnn_layers {
+
 // While it lives, this thread's calls of recurrent operators do not take cuDNN.
 class WithoutCuDNN {
  public:
@@ -28,5 +32,11 @@ class WithoutCuDNN {
   WithoutCuDNN(const WithoutCuDNN&) = delete;
   WithoutCuDNN& operator=(const WithoutCuDNN&) = delete;
 };
+
+}  // namespace sim::cudnn_layers
+
+namespace sim {
+
+using cudnn_layers::WithoutCuDNN;
 
 }  // namespace sim

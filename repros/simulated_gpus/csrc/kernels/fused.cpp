@@ -5,6 +5,7 @@
 // the step counters; nothing changes if `found_inf` is one; unscaled gradients are written back. A reference
 // implementation, not a fast one.
 #include "dispatch/placement.h"
+#include "kernels/kernels.h"
 #include "runtime/memory.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -15,7 +16,7 @@
 #include <cmath>
 #include <string>
 
-namespace sim {
+namespace sim::fused {
 
 namespace {
 
@@ -137,16 +138,16 @@ void update(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   for (const std::string base : {"_fused_adam_", "_fused_adamw_", "_fused_sgd_"}) {
     for (const std::string overload : {"", "tensor_lr"}) {
       const auto op = c10::Dispatcher::singleton().findSchema({"aten::" + base, overload});
       if (op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
         const auto name = overload.empty() ? base : base + "." + overload;
-        library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&update>());
+        registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&update>());
       }
     }
   }
 }
 
-}  // namespace sim
+}  // namespace sim::fused

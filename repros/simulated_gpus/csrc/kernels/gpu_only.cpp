@@ -8,6 +8,7 @@
 // kernels do.
 #include "dispatch/fallback.h"
 #include "dispatch/placement.h"
+#include "kernels/kernels.h"
 #include "torch_versions.h"
 
 #include <ATen/TensorOperators.h>
@@ -19,7 +20,7 @@
 #include <tuple>
 #include <vector>
 
-namespace sim {
+namespace sim::gpu_only {
 
 namespace {
 
@@ -122,27 +123,27 @@ bool has_composite(const char* name) {
 
 // Where a CUDA build has a fused RMSNorm, its operators are derived one by one nevertheless, as on the CPU: the same
 // bits.
-TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
+void register_autograd_kernels(Registrar& registrar) {
   if (has_composite("aten::_fused_rms_norm")) {
-    library.impl("_fused_rms_norm", torch::CppFunction::makeFromBoxedFunction<&run_composite>());
+    registrar.impl("_fused_rms_norm", torch::CppFunction::makeFromBoxedFunction<&run_composite>());
   }
 }
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   if (is_without_host_kernel("aten::_fused_rms_norm_backward", "")) {
-    library.impl("_fused_rms_norm_backward", &rms_norm_backward);
+    registrar.impl("_fused_rms_norm_backward", &rms_norm_backward);
   }
   for (const char* overload : {"histc", "histc.out"}) {
-    library.impl(overload, torch::CppFunction::makeFromBoxedFunction<&histogram>());
+    registrar.impl(overload, torch::CppFunction::makeFromBoxedFunction<&histogram>());
   }
   for (const char* product : {"mm", "bmm", "addmm", "baddbmm"}) {
     for (const char* overload : {"dtype", "dtype_out"}) {
       if (is_without_host_kernel((std::string("aten::") + product).c_str(), overload)) {
         const auto name = std::string(product) + "." + overload;
-        library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&wide_product>());
+        registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&wide_product>());
       }
     }
   }
 }
 
-}  // namespace sim
+}  // namespace sim::gpu_only

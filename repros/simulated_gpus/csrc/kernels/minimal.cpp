@@ -1,8 +1,9 @@
-// The operators that every device must implement itself: allocation, copies between devices, views.
+// The operators that every backend must implement: allocation, copies between devices, views.
 //
 // Contracts held: native_functions.yaml (signatures), ATen/native/Copy.cpp (a copy to or from an external device calls
 // `_copy_from`).
 #include "dispatch/determinism.h"
+#include "kernels/kernels.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
@@ -23,7 +24,7 @@
 
 #include <cstring>
 
-namespace sim {
+namespace sim::minimal {
 
 namespace {
 
@@ -72,7 +73,7 @@ bool is_plain_memory(const at::Tensor& tensor) {
       !tensor.is_quantized() && !tensor.key_set().has_any(kOther) && tensor.is_contiguous();
 }
 
-// Whether a copy is one of bytes, of so few that PyTorch would not share it among threads.
+// Whether a copy is a memcpy of less than PyTorch's grain size for threads.
 bool is_small_copy(const at::Tensor& to, const at::Tensor& from) {
   return to.dtype() == from.dtype() && to.sizes() == from.sizes() && to.numel() > 0 &&
       to.numel() < at::internal::GRAIN_SIZE && is_plain_memory(to) && is_plain_memory(from);
@@ -135,27 +136,23 @@ void record_stream(at::Tensor& /*self*/, c10::Stream /*stream*/) {}
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("empty.memory_format", &empty);
-  library.impl("empty_strided", &empty_strided);
-  library.impl("_copy_from", &copy_from);
-  library.impl("_copy_from_and_resize", &copy_from_and_resize);
-  library.impl("copy_", &copy_in_place);
-  library.impl("as_strided", &as_strided);
-  library.impl("view", &view);
-  library.impl("_reshape_alias", &reshape_alias);
-  library.impl("record_stream", &record_stream);
-  library.impl("_efficientzerotensor", &efficient_zero_tensor);
+void register_kernels(Registrar& registrar) {
+  registrar.impl("empty.memory_format", &empty);
+  registrar.impl("empty_strided", &empty_strided);
+  registrar.impl("_copy_from", &copy_from);
+  registrar.impl("_copy_from_and_resize", &copy_from_and_resize);
+  registrar.impl("copy_", &copy_in_place);
+  registrar.impl("as_strided", &as_strided);
+  registrar.impl("view", &view);
+  registrar.impl("_reshape_alias", &reshape_alias);
+  registrar.impl("record_stream", &record_stream);
+  registrar.impl("_efficientzerotensor", &efficient_zero_tensor);
 }
 
-// PyTorch resolves lazy conjugation by a copy. So a copy must accept tensors that are still marked; resolving the mark
-// first would copy again, without end.
-TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
-  library.impl("_copy_from", torch::CppFunction::makeFallthrough());
+// For the keys of lazy conjugation and negation, which PyTorch resolves by a copy. So a copy must accept tensors that
+// are still marked; resolving the mark first would copy again, without end.
+void register_lazy_kernels(Registrar& registrar) {
+  registrar.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }
 
-TORCH_LIBRARY_IMPL(aten, Negative, library) {
-  library.impl("_copy_from", torch::CppFunction::makeFallthrough());
-}
-
-}  // namespace sim
+}  // namespace sim::minimal

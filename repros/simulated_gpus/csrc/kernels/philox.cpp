@@ -13,7 +13,7 @@
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #endif
 
-namespace sim {
+namespace sim::philox {
 
 namespace {
 
@@ -174,7 +174,7 @@ int64_t most_blocks() {
   return blocks;
 }
 
-}  // namespace sim
+}  // namespace sim::philox
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options

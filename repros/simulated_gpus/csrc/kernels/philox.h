@@ -15,11 +15,11 @@
 #include <array>
 #include <cstdint>
 
-namespace sim {
+namespace sim::philox {
 
-// So many threads draw at once here.
+// The number of threads whose numbers are computed together.
 constexpr int kBatch = 32;
-// What they draw: first the first number of each, then the second.
+// Their numbers: Bits[k][i] is number k of thread i.
 using Bits = std::array<std::array<uint32_t, kBatch>, 4>;
 
 // The next four numbers of the threads that follow `first`. Offsets count in numbers, as curand's.
@@ -86,5 +86,12 @@ void for_each_group(const Philox& philox, const Launch& launch, int64_t elements
     }
   });
 }
+
+}  // namespace sim::philox
+
+namespace sim {
+
+using philox::Bits, philox::draw_bits, philox::for_each_batch, philox::for_each_group, philox::kBatch, philox::Launch,
+    philox::most_blocks, philox::normal_floats, philox::set_multiprocessors;
 
 }  // namespace sim

@@ -7,6 +7,7 @@
 #include "autograd/threads.h"
 #include "dispatch/placement.h"
 #include "kernels/distributions.h"
+#include "kernels/kernels.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
@@ -21,7 +22,7 @@
 #include <string>
 #include <utility>
 
-namespace sim {
+namespace sim::random {
 
 at::Generator prepare_to_draw(const at::Tensor& self, const MaybeGenerator& generator) {
   // The dispatcher sends a call with CPU tensors here because of the generator's type, as it does for CUDA.
@@ -83,26 +84,26 @@ void normal_of_tensors(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   if (draws_from_cpu()) {
     return;
   }
-  library.impl("uniform_", &Filled<double, double>::by<&templates::uniform_impl_<UniformKernel, Rng>>);
-  library.impl("normal_", &Filled<double, double>::by<&templates::normal_impl_<NormalKernel, Rng>>);
-  library.impl("log_normal_", &Filled<double, double>::by<&templates::log_normal_impl_<LogNormalKernel, Rng>>);
-  library.impl("cauchy_", &Filled<double, double>::by<&templates::cauchy_impl_<CauchyKernel, Rng>>);
-  library.impl("exponential_", &Filled<double>::by<&templates::exponential_impl_<ExponentialKernel, Rng>>);
-  library.impl("geometric_", &Filled<double>::by<&templates::geometric_impl_<GeometricKernel, Rng>>);
-  library.impl("bernoulli_.float", &Filled<double>::by<&templates::bernoulli_impl_<BernoulliKernel, Rng>>);
-  library.impl("random_", &Filled<>::by<&templates::random_impl<RandomKernel, Rng>>);
-  library.impl("random_.from", kRandomFrom);
-  library.impl("random_.to", &random_to);
+  registrar.impl("uniform_", &Filled<double, double>::by<&templates::uniform_impl_<UniformKernel, Rng>>);
+  registrar.impl("normal_", &Filled<double, double>::by<&templates::normal_impl_<NormalKernel, Rng>>);
+  registrar.impl("log_normal_", &Filled<double, double>::by<&templates::log_normal_impl_<LogNormalKernel, Rng>>);
+  registrar.impl("cauchy_", &Filled<double, double>::by<&templates::cauchy_impl_<CauchyKernel, Rng>>);
+  registrar.impl("exponential_", &Filled<double>::by<&templates::exponential_impl_<ExponentialKernel, Rng>>);
+  registrar.impl("geometric_", &Filled<double>::by<&templates::geometric_impl_<GeometricKernel, Rng>>);
+  registrar.impl("bernoulli_.float", &Filled<double>::by<&templates::bernoulli_impl_<BernoulliKernel, Rng>>);
+  registrar.impl("random_", &Filled<>::by<&templates::random_impl<RandomKernel, Rng>>);
+  registrar.impl("random_.from", kRandomFrom);
+  registrar.impl("random_.to", &random_to);
   for (const char* name : {"normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor"}) {
     for (const char* out : {"", "_out"}) {
       const auto overload = std::string(name) + out;
-      library.impl(overload.c_str(), torch::CppFunction::makeFromBoxedFunction<&normal_of_tensors>());
+      registrar.impl(overload, torch::CppFunction::makeFromBoxedFunction<&normal_of_tensors>());
     }
   }
 }
 
-}  // namespace sim
+}  // namespace sim::random

@@ -3,6 +3,7 @@
 // Contract held: ATen/native/cuda/Dropout.cu. A thread takes neighbouring elements where the tensors allow to load
 // several at once: 16 bytes of them from 2.7 on (pytorch#145746), at most four of any type before.
 #include "kernels/draws.h"
+#include "kernels/kernels.h"
 #include "kernels/random.h"
 
 #include <ATen/AccumulateType.h>
@@ -16,7 +17,7 @@
 
 #include <tuple>
 
-namespace sim {
+namespace sim::random_dropout {
 
 namespace {
 
@@ -120,10 +121,10 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& self, double
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   if (!draws_from_cpu()) {
-    library.impl("native_dropout", &native_dropout);
+    registrar.impl("native_dropout", &native_dropout);
   }
 }
 
-}  // namespace sim
+}  // namespace sim::random_dropout

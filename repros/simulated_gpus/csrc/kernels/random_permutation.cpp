@@ -1,6 +1,7 @@
 // Permutations, as CUDA's kernels draw them.
 //
 // Contract held: ATen/native/cuda/Randperm.cu and Randperm.cuh (keys, their sort, a shuffle of equal ones).
+#include "kernels/kernels.h"
 #include "kernels/philox.h"
 #include "kernels/random.h"
 #include "runtime/generator.h"
@@ -20,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::random_permutation {
 
 namespace {
 
@@ -131,10 +132,10 @@ at::Tensor& randperm_out(int64_t n, SIM_OPTIONAL<at::Generator> generator, at::T
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   if (!draws_from_cpu()) {
-    library.impl("randperm.generator_out", &randperm_out);
+    registrar.impl("randperm.generator_out", &randperm_out);
   }
 }
 
-}  // namespace sim
+}  // namespace sim::random_permutation

@@ -6,6 +6,7 @@
 #include "dispatch/fallback.h"
 #include "dispatch/placement.h"
 #include "kernels/draws.h"
+#include "kernels/kernels.h"
 #include "kernels/random.h"
 #include "runtime/memory.h"
 #include "runtime/sync.h"
@@ -22,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::random_sampling {
 
 namespace {
 
@@ -183,16 +184,16 @@ void multinomial(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   if (draws_from_cpu()) {
     return;
   }
   for (const char* name : {"bernoulli_.Tensor", "bernoulli.out"}) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&bernoulli_of_tensor>());
+    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&bernoulli_of_tensor>());
   }
   for (const char* name : {"multinomial", "multinomial.out"}) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&multinomial>());
+    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&multinomial>());
   }
 }
 
-}  // namespace sim
+}  // namespace sim::random_sampling

@@ -4,6 +4,7 @@
 // Contract held: ATen/native/RNN.cpp (LSTMCell and GRUCell, whose unfused branch is the arithmetic) and
 // native_functions.yaml
 // (`_thnn_fused_*`). Only a cell and its derivative use the workspace. Written with operators on device tensors.
+#include "kernels/kernels.h"
 #include "torch_versions.h"
 
 #include <ATen/TensorOperators.h>
@@ -14,7 +15,7 @@
 
 #include <tuple>
 
-namespace sim {
+namespace sim::recurrent {
 
 namespace {
 
@@ -94,11 +95,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gru_cell_backward(
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("_thnn_fused_lstm_cell", &lstm_cell);
-  library.impl("_thnn_fused_lstm_cell_backward_impl", &lstm_cell_backward);
-  library.impl("_thnn_fused_gru_cell", &gru_cell);
-  library.impl("_thnn_fused_gru_cell_backward", &gru_cell_backward);
+void register_kernels(Registrar& registrar) {
+  registrar.impl("_thnn_fused_lstm_cell", &lstm_cell);
+  registrar.impl("_thnn_fused_lstm_cell_backward_impl", &lstm_cell_backward);
+  registrar.impl("_thnn_fused_gru_cell", &gru_cell);
+  registrar.impl("_thnn_fused_gru_cell_backward", &gru_cell_backward);
 }
 
-}  // namespace sim
+}  // namespace sim::recurrent

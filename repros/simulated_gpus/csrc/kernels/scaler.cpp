@@ -4,6 +4,7 @@
 // ATen/native/cuda/AmpKernels.cu: gradients are unscaled in place, `found_inf` becomes one if any was not finite; the
 // scale backs off after an overflow, and grows after so many steps without one unless that makes it infinite.
 #include "dispatch/placement.h"
+#include "kernels/kernels.h"
 #include "runtime/memory.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -12,7 +13,7 @@
 
 #include <cmath>
 
-namespace sim {
+namespace sim::scaler {
 
 namespace {
 
@@ -56,15 +57,15 @@ void update_scale(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, t
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   const auto lacks_host_kernel = [](const char* name) {
     const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
     return op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU);
   };
   if (lacks_host_kernel("aten::_amp_update_scale_")) {
-    library.impl("_amp_foreach_non_finite_check_and_unscale_", torch::CppFunction::makeFromBoxedFunction<&unscale>());
-    library.impl("_amp_update_scale_", torch::CppFunction::makeFromBoxedFunction<&update_scale>());
+    registrar.impl("_amp_foreach_non_finite_check_and_unscale_", torch::CppFunction::makeFromBoxedFunction<&unscale>());
+    registrar.impl("_amp_update_scale_", torch::CppFunction::makeFromBoxedFunction<&update_scale>());
   }
 }
 
-}  // namespace sim
+}  // namespace sim::scaler

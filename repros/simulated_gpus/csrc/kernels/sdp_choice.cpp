@@ -2,8 +2,8 @@
 //
 // Contract held: ATen/native/transformers/cuda/sdp_utils.cpp, for a GPU of the profile's capability and tensors that
 // are not nested. What the CPU asks as well is PyTorch's own code, in a header that its wheels have from 2.4; before,
-// the CPU's choice is taken. A fused algorithm is taken only where the host can compute it. The files are compiled in
-// the order of their names, so these kernels replace those that composites.cpp has registered.
+// the CPU's choice is taken. A fused algorithm is taken only where the host can compute it.
+#include "kernels/kernels.h"
 #include "kernels/sdp.h"
 #include "runtime/device.h"
 #include "torch_versions.h"
@@ -31,7 +31,7 @@ DECLARE_DISPATCH(fused_sdp_choice_fn, _fused_sdp_choice_stub);
 #include <array>
 #include <utility>
 
-namespace sim {
+namespace sim::sdp_choice {
 
 namespace {
 
@@ -195,6 +195,8 @@ int64_t choose_by_arguments(
   return choose({query, key, value, mask, dropout, is_causal, groups...});
 }
 
+}  // namespace
+
 #else
 
 namespace {
@@ -217,7 +219,11 @@ int64_t choose_by_arguments(
   return has_fused_host_attention() ? kEfficient : kFlash;
 }
 
+}  // namespace
+
 #endif
+
+namespace {
 
 constexpr at::native::fused_sdp_choice_fn kChoice = &choose_by_arguments;
 
@@ -228,8 +234,8 @@ const bool choice_registered = [] {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("_fused_sdp_choice", TORCH_FN(kChoice));
+void register_kernels(Registrar& registrar) {
+  registrar.impl("_fused_sdp_choice", TORCH_FN(kChoice));
 }
 
-}  // namespace sim
+}  // namespace sim::sdp_choice

@@ -6,6 +6,7 @@
 // dropout: the shapes, strides and types of the results (those that a fake tensor has in torch/_meta_registrations.py,
 // too), and where a causal mask lies.
 #include "dispatch/placement.h"
+#include "kernels/kernels.h"
 #include "kernels/sdp.h"
 
 #include <ATen/Context.h>
@@ -21,7 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace sim {
+namespace sim::sdp_kernels {
 
 namespace {
 
@@ -228,19 +229,19 @@ bool has_fused_host_attention() {
   return c10::Dispatcher::singleton().findSchema({kForward, ""}).has_value();
 }
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   if (has_fused_host_attention()) {
-    library.impl("_scaled_dot_product_flash_attention", torch::CppFunction::makeFromBoxedFunction<&flash>());
-    library.impl(
+    registrar.impl("_scaled_dot_product_flash_attention", torch::CppFunction::makeFromBoxedFunction<&flash>());
+    registrar.impl(
         "_scaled_dot_product_flash_attention_backward", torch::CppFunction::makeFromBoxedFunction<&flash_backward>());
-    library.impl("_scaled_dot_product_efficient_attention", torch::CppFunction::makeFromBoxedFunction<&efficient>());
-    library.impl(
+    registrar.impl("_scaled_dot_product_efficient_attention", torch::CppFunction::makeFromBoxedFunction<&efficient>());
+    registrar.impl(
         "_scaled_dot_product_efficient_attention_backward",
         torch::CppFunction::makeFromBoxedFunction<&efficient_backward>());
-    library.impl("_efficient_attention_forward", torch::CppFunction::makeFromBoxedFunction<&efficient_by_rows>());
-    library.impl(
+    registrar.impl("_efficient_attention_forward", torch::CppFunction::makeFromBoxedFunction<&efficient_by_rows>());
+    registrar.impl(
         "_efficient_attention_backward", torch::CppFunction::makeFromBoxedFunction<&efficient_backward_by_rows>());
   }
 }
 
-}  // namespace sim
+}  // namespace sim::sdp_kernels

@@ -3,6 +3,7 @@
 // Contracts held: native_functions.yaml (`batch_norm_stats` and the related ones) and their use in
 // torch/nn/modules/_functions.py. The statistics cover all ranks' rows. The arithmetic is float32 for narrower types,
 // as on CUDA, in another order.
+#include "kernels/kernels.h"
 #include "torch_versions.h"
 
 #if SIM_HAS_COLLECTIVES
@@ -11,7 +12,7 @@
 
 #include <tuple>
 
-namespace sim {
+namespace sim::sync_batch_norm {
 
 namespace {
 
@@ -113,15 +114,15 @@ Tensor backward_elements(
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("batch_norm_stats", &stats);
-  library.impl("batch_norm_gather_stats", &gather_stats);
-  library.impl("batch_norm_gather_stats_with_counts", &gather_stats_with_counts);
-  library.impl("batch_norm_elemt", &normalise);
-  library.impl("batch_norm_backward_reduce", &backward_reduce);
-  library.impl("batch_norm_backward_elemt", &backward_elements);
+void register_kernels(Registrar& registrar) {
+  registrar.impl("batch_norm_stats", &stats);
+  registrar.impl("batch_norm_gather_stats", &gather_stats);
+  registrar.impl("batch_norm_gather_stats_with_counts", &gather_stats_with_counts);
+  registrar.impl("batch_norm_elemt", &normalise);
+  registrar.impl("batch_norm_backward_reduce", &backward_reduce);
+  registrar.impl("batch_norm_backward_elemt", &backward_elements);
 }
 
-}  // namespace sim
+}  // namespace sim::sync_batch_norm
 
 #endif

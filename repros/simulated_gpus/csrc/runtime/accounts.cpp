@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::accounts {
 
 namespace {
 
@@ -222,4 +222,4 @@ void empty_cache() {
   ++times_emptied;
 }
 
-}  // namespace sim
+}  // namespace sim::accounts

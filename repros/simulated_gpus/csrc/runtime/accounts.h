@@ -1,4 +1,4 @@
-// Accounting of every device's memory: what is in use, and the limit.
+// Accounting of each device's memory: the bytes in use, and the limit.
 #pragma once
 
 #include "runtime/segments.h"
@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <mutex>
 
-namespace sim {
+namespace sim::accounts {
 
-// A copy of what is known of a device's memory.
+// A snapshot of a device's memory statistics.
 struct Memory {
   Usage usage;
   uint64_t refused = 0;  // allocations that exceeded the limit
@@ -22,7 +22,8 @@ class Account {
  public:
   explicit Account(c10::DeviceIndex index);
 
-  // Counts `bytes`, null for none. Throws c10::OutOfMemoryError, and counts nothing, if they would exceed the limit.
+  // Counts `bytes`; returns null for 0. Throws c10::OutOfMemoryError, and counts nothing, if they would exceed the
+  // limit.
   Piece* allocate(uint64_t bytes);
   // Counts `bytes` that a kernel has allocated already.
   Piece* add(uint64_t bytes);
@@ -30,7 +31,7 @@ class Account {
   // must be consistent before the error is raised.
   void check_limit(const Piece* added);
   void free(Piece* piece);
-  // Gives the driver what is cached.
+  // Returns cached segments to the driver.
   void release();
 
   Memory memory();
@@ -39,7 +40,7 @@ class Account {
   void set_limit(uint64_t bytes);
 
  private:
-  // Whether so many bytes more may be reserved, if need be once the cache is released.
+  // Whether `more` bytes may be reserved, after the cache is released if necessary.
   bool fits(uint64_t more);
   [[noreturn]] void throw_out_of_memory(uint64_t bytes);
 
@@ -51,7 +52,7 @@ class Account {
 
 Account& account_of(c10::DeviceIndex index);
 
-// While one exists, what its thread allocates is counted for no device.
+// While one exists, allocations of its thread are not counted.
 class Uncounted {
  public:
   Uncounted();
@@ -63,13 +64,21 @@ class Uncounted {
   bool before_;
 };
 
-// Gives the driver what is cached of all devices. CUDA's allocator waits for all streams then, and counts how often.
+// Returns the cached segments of all devices to the driver; the number of times, which CUDA's allocator counts as
+// synchronizations of all streams.
 void empty_cache();
 uint64_t cache_emptied();
 
-// A device's bytes unless a limit is set: those that were chosen (memory_size.py), else the machine's memory.
+// The size of a device without a limit: the chosen one (memory_size.py), else the machine's memory.
 uint64_t device_bytes();
-// To be called before a device is used.
+// Must be called before a device is used.
 void set_device_bytes(uint64_t bytes);
+
+}  // namespace sim::accounts
+
+namespace sim {
+
+using accounts::Account, accounts::account_of, accounts::cache_emptied, accounts::device_bytes, accounts::empty_cache,
+    accounts::Memory, accounts::set_device_bytes, accounts::Uncounted;
 
 }  // namespace sim

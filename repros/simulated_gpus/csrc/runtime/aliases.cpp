@@ -1,4 +1,4 @@
-// Tensors over the memory of others: the same shape, strides and lazy conjugation for the other backend.
+// Aliases: tensors of the other backend over the same memory, with the same shape, strides and lazy conjugation.
 #include "runtime/memory.h"
 #include "runtime/quantized.h"
 
@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace sim {
+namespace sim::aliases {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::vector<at::Tensor> host_aliases(const std::vector<at::Tensor>& tensors) {
   return aliases;
 }
 
-}  // namespace sim
+}  // namespace sim::aliases

@@ -1,9 +1,9 @@
 // Errors of CUDA's runtime, and the context that some of them end.
 //
 // Contracts held: c10/cuda/CUDAException.cpp and CUDAMiscFunctions.cpp for the words (a test asks libc10_cuda.so for
-// them); CUDA_KERNEL_ASSERT in the files that are named below for what a kernel asserts. A kernel's assertion fails on
-// the GPU alone: the program hears of it at a later call, and the process can use no GPU from then on. Here the call
-// itself raises, as with CUDA_LAUNCH_BLOCKING=1.
+// them); CUDA_KERNEL_ASSERT in the files that are named below for what a kernel asserts. A kernel's assertion fails
+// asynchronously: a later call raises the error, and the process can use no GPU from then on. Here the call itself
+// raises, as with CUDA_LAUNCH_BLOCKING=1.
 #include "runtime/cuda_errors.h"
 
 #include "graphs/capture.h"
@@ -18,7 +18,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace sim {
+namespace sim::cuda_errors {
 
 namespace {
 
@@ -77,7 +77,7 @@ std::string words_of(const RuntimeError& error) {
       (SIM_TORCH_AT_LEAST(2, 13) ? "" : "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n");
 }
 
-// What ended this process's context; 0 while it can use its GPUs.
+// The error code that ended this process's context; 0 while it can use its GPUs.
 std::atomic<int> context_error{0};
 
 // What a kernel asserts, and how the CPU's kernel begins to say that it does not hold.
@@ -98,7 +98,7 @@ constexpr Assertion kTake{
     "tried to access index "};
 constexpr Assertion kTarget{"Loss.cu", "t >= 0 && t < n_classes", "Target "};
 
-// By operator, without the mark of those that work in place.
+// By operator, without the underscore of in-place operators.
 const std::unordered_multimap<std::string, Assertion>& assertions() {
   static const std::unordered_multimap<std::string, Assertion> all{
       {"aten::_index_put_impl", kIndex},
@@ -190,4 +190,4 @@ void assert_on_device(const c10::FunctionSchema& schema, const c10::Error& error
   }
 }
 
-}  // namespace sim
+}  // namespace sim::cuda_errors

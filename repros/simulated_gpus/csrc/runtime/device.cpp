@@ -21,7 +21,7 @@
 #include <string>
 #include <utility>
 
-namespace sim {
+namespace sim::device {
 
 namespace {
 
@@ -188,4 +188,4 @@ namespace {
 const c10::impl::DeviceGuardImplRegistrar guard_registered(kDevice, new Guard);
 }  // namespace
 
-}  // namespace sim
+}  // namespace sim::device

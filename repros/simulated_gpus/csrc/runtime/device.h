@@ -4,9 +4,9 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-namespace sim {
+namespace sim::device {
 
-// CUDA's device type and dispatch key, which nobody serves where PyTorch finds no GPU.
+// CUDA's device type. It has no backend where PyTorch finds no GPU.
 constexpr auto kDevice = c10::DeviceType::CUDA;
 
 c10::DeviceIndex device_count();
@@ -16,8 +16,15 @@ c10::StreamId new_stream();
 c10::StreamId current_stream(c10::DeviceIndex index);
 void set_stream(c10::DeviceIndex index, c10::StreamId id);
 
-// CUDA does not survive a fork: lets each process that is forked from now on call `require`, which makes PyTorch
-// initialise CUDA again (and refuse that), and ends its context.
+// CUDA does not survive a fork: each process that is forked from now on calls `require`, which makes PyTorch initialise
+// CUDA again (and refuse that), and its context has ended.
 void poison_forks(void (*require)());
+
+}  // namespace sim::device
+
+namespace sim {
+
+using device::current_device, device::current_stream, device::device_count, device::exchange_device, device::kDevice,
+    device::new_stream, device::poison_forks, device::set_stream;
 
 }  // namespace sim

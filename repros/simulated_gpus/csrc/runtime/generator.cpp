@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::generator {
 
 bool draws_from_cpu() {
   static const bool asked = [] {
@@ -163,4 +163,4 @@ at::Generator host_generator(const SIM_OPTIONAL<at::Generator>& given, c10::Devi
   return static_cast<GeneratorImpl*>(used.unsafeGetGeneratorImpl())->draw_on_host();
 }
 
-}  // namespace sim
+}  // namespace sim::generator

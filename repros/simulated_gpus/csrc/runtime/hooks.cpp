@@ -1,9 +1,9 @@
-// PyTorch's interface to CUDA. A CPU build has nobody behind it; in a CUDA build this takes the place of CUDA's own.
+// PyTorch's interface to CUDA. A CPU build has no implementation of it; in a CUDA build this one replaces CUDA's.
 //
 // Contract held: ATen/detail/CUDAHooksInterface.h. Its methods differ between versions; they are defined without
-// `override`, in each form that a version declares, and each version overrides those it has. What is left out is
-// answered by the interface itself: there is none. It has to be registered before `torch._C` is initialised, which asks
-// for it for good.
+// `override`, in each form that a version declares, and each version overrides those it has. The interface has
+// defaults for the methods that are missing here: not available. The hooks must be registered before `torch._C` is
+// initialised, which keeps what it finds.
 #include "graphs/capture.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/cudnn.h"
@@ -20,7 +20,7 @@
 #include <mutex>
 #include <string>
 
-namespace sim {
+namespace sim::hooks {
 
 namespace {
 
@@ -36,7 +36,7 @@ CuDNNOffer::~CuDNNOffer() {
   offers_cudnn = before_;
 }
 
-bool CuDNNOffer::stands() {
+bool CuDNNOffer::is_offered() {
   return offers_cudnn;
 }
 
@@ -57,7 +57,7 @@ struct CUDAHooks : at::CUDAHooksInterface {
   bool isAvailable() const {
     return device_count() > 0;
   }
-  // A process that has not used the device so far must not appear to have done so.
+  // The query itself must not initialise the device.
   bool hasPrimaryContext(SIM_HOOKS_INDEX /*index*/) const {
     return true;
   }
@@ -134,7 +134,7 @@ struct CUDAHooks : at::CUDAHooksInterface {
   void cuFFTClearPlanCache(SIM_HOOKS_INDEX /*index*/) const {}
 
   bool compiledWithCuDNN() const {
-    return CuDNNOffer::stands();
+    return CuDNNOffer::is_offered();
   }
   // From cuDNN 9.13 on (CUDAHooks.cpp), on GPUs that have bfloat16.
   bool supportsBFloat16RNNWithCuDNN() const {
@@ -172,4 +172,4 @@ const bool cuda_hooks_registered = [] {
 
 }  // namespace
 
-}  // namespace sim
+}  // namespace sim::hooks

@@ -30,7 +30,7 @@
 // For functions that every operator runs: inlines all that they call, such as PyTorch's accessors, which -O1 does not.
 #define SIM_HOT __attribute__((flatten))
 
-namespace sim {
+namespace sim::memory {
 
 namespace {
 
@@ -267,4 +267,4 @@ SIM_HOT at::Tensor adopt_result(at::Tensor host, c10::DeviceIndex index) {
   return device;
 }
 
-}  // namespace sim
+}  // namespace sim::memory

@@ -17,7 +17,7 @@
 #include <map>
 #include <mutex>
 
-namespace sim {
+namespace sim::pinned {
 
 namespace {
 
@@ -99,9 +99,9 @@ bool unregister_host(uintptr_t address) {
   return pinned().blocks.erase(address) > 0;
 }
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("is_pinned", &tensor_is_pinned);
-  library.impl("_pin_memory", &pin_tensor);
+void register_kernels(Registrar& registrar) {
+  registrar.impl("is_pinned", &tensor_is_pinned);
+  registrar.impl("_pin_memory", &pin_tensor);
 }
 
-}  // namespace sim
+}  // namespace sim::pinned

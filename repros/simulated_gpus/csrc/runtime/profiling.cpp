@@ -1,5 +1,5 @@
-// What the profilers ask of CUDA: events round each operator, whose work is done when it returns. There are no kernels
-// to report.
+// The profilers' interface to CUDA: events around each operator, whose work is done when it returns. There are no
+// kernels to report.
 //
 // Contract held: torch/csrc/profiler/stubs/base.h. A CUDA build's own asks the driver at every operator, and prints its
 // error each time.
@@ -12,7 +12,7 @@
 #include <functional>
 #include <memory>
 
-namespace sim {
+namespace sim::profiling {
 
 namespace {
 
@@ -75,4 +75,4 @@ const bool profiling_registered = [] {
 
 }  // namespace
 
-}  // namespace sim
+}  // namespace sim::profiling

@@ -10,7 +10,7 @@
 
 #include <utility>
 
-namespace sim {
+namespace sim::quantized {
 
 namespace {
 
@@ -50,4 +50,4 @@ void set_quantizer(const at::Tensor& device, const at::Tensor& host) {
   at::get_qtensorimpl(device)->set_quantizer_(quantizer_for(host, device.device()));
 }
 
-}  // namespace sim
+}  // namespace sim::quantized

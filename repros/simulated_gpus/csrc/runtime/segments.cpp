@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace sim {
+namespace sim::segments {
 
 namespace {
 
@@ -177,4 +177,4 @@ void Segments::release() {
   }
 }
 
-}  // namespace sim
+}  // namespace sim::segments

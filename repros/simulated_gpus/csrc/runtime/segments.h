@@ -1,6 +1,6 @@
-// What CUDA's caching allocator keeps of a device: segments, which it took of the driver, and the blocks in them.
+// The segments that CUDA's caching allocator took from a device's driver, and the blocks in them.
 //
-// Contract held: c10/cuda/CUDACachingAllocator.cpp with its default settings, for one stream. Only the book-keeping is
+// Contract held: c10/cuda/CUDACachingAllocator.cpp with its default settings, for one stream. Only the bookkeeping is
 // done: a block's bytes are the host's, and its place is an offset.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <set>
 
-namespace sim {
+namespace sim::segments {
 
 struct Count {
   uint64_t current = 0;    // in use
@@ -20,12 +20,12 @@ struct Count {
   void decrease(uint64_t amount);
 };
 
-// A figure of all blocks, of the small ones and of the large ones.
+// A statistic of all blocks, of the small and of the large ones.
 using Figures = std::array<Count, 3>;
 
 struct Usage {
   Figures bytes, requested, blocks;  // in use; as the allocator counts them, and as they were asked for
-  Figures reserved, segments;        // taken of the driver
+  Figures reserved, segments;        // taken from the driver
   Figures inactive_bytes, inactive;  // free parts of segments that have other parts
   uint64_t taken = 0, given = 0;     // calls of cudaMalloc and of cudaFree
 
@@ -37,7 +37,7 @@ struct Usage {
   void each(Change change);
 };
 
-// What one block takes of a segment.
+// A block's part of a segment.
 struct Piece {
   uint64_t bytes;
   uint64_t place;  // where it begins; the segments' order
@@ -53,9 +53,9 @@ struct Piece {
   }
 };
 
-// What the allocator asks of the driver for a block; its message names this size.
+// The size of the segment that the allocator requests for a block; its error message has this size.
 uint64_t size_of_segment(uint64_t bytes);
-// What it makes of a request.
+// A request's size, rounded up to blocks.
 uint64_t size_of_block(uint64_t bytes);
 
 class Segments {
@@ -65,7 +65,7 @@ class Segments {
   // Returns a block of a new segment.
   Piece* take_new(uint64_t bytes);
   void give_back(Piece* piece);
-  // Gives the driver the segments of which nothing is in use.
+  // Returns the unused segments to the driver.
   void release();
 
   uint64_t reserved() const {
@@ -93,5 +93,12 @@ class Segments {
   Pool small_, large_;
   uint64_t next_place_ = 0;
 };
+
+}  // namespace sim::segments
+
+namespace sim {
+
+using segments::Count, segments::Figures, segments::Piece, segments::Segments, segments::size_of_block,
+    segments::size_of_segment, segments::Usage;
 
 }  // namespace sim

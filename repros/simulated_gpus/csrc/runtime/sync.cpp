@@ -1,8 +1,8 @@
 // `torch.cuda.set_sync_debug_mode`: a warning or an error where the host waits for a GPU.
 //
 // Contract held: c10/cuda/CUDAFunctions.cpp (2.4.0) and those of its callers in ATen/native/cuda that can be seen from
-// outside: copies between host and GPU, numbers read from a GPU, results whose size depends on values. PyTorch says of
-// the mode itself that it does not detect all.
+// outside: copies between host and GPU, numbers read from a GPU, results whose size depends on values. PyTorch
+// documents that the mode does not detect all of them.
 #include "runtime/sync.h"
 
 #include "dispatch/kernel_checks.h"
@@ -14,7 +14,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace sim {
+namespace sim::sync {
 
 namespace {
 
@@ -109,4 +109,4 @@ void note_sync_of_copy(const at::Tensor& to, const at::Tensor& from, bool non_bl
   }
 }
 
-}  // namespace sim
+}  // namespace sim::sync

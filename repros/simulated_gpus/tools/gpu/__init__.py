@@ -1,1 +1,1 @@
-"""Recording what a real GPU does, for evidence and for the comparison with the simulated accelerator."""
+"""Recordings of a real GPU, for evidence and for the comparison with the simulated accelerator."""

@@ -1,6 +1,6 @@
 """A worker of `operators`: runs some operators on the CPU and on `cuda:0` and writes each result at once.
 
-It speaks the protocol of `conformance.worker` and adds the layout of each result. A CUDA error spoils its process for
+It has the protocol of `conformance.worker` and adds the layout of each result. A CUDA error spoils its process for
 good, so that the worker ends after it and the next one continues.
 """
 

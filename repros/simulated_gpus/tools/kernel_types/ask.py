@@ -2,7 +2,7 @@
 
     python -m repros.simulated_gpus.tools.conformance --against types [--operators TEXT]
 
-starts it. It speaks the protocol of `conformance.worker`. A pair of an operator and a type is one sample: wrong if the
+starts it. It has the protocol of `conformance.worker`. A pair of an operator and a type is one sample: wrong if the
 list denies it and it runs, or if only CUDA has it and none of its first samples runs.
 """
 

@@ -36,7 +36,7 @@ MODELS = {
     "hf-internal-testing/tiny-random-GPTJForCausalLM": ("GPTJForCausalLM", {**_GPT, "rotary_dim": 4}),
     "hf-internal-testing/tiny-random-bert": ("BertForMaskedLM", _TINY),
     "peft-internal-testing/tiny-random-OPTForCausalLM": ("OPTForCausalLM", _OPT),
-    # Of so many layers that two GPUs share them.
+    # With enough layers to be split over two GPUs.
     "facebook/opt-350m": ("OPTForCausalLM", {**_OPT, "num_hidden_layers": 24}),
     "peft-internal-testing/tiny-random-BloomForCausalLM": ("BloomForCausalLM", {**_GPT, "hidden_size": 32}),
     "peft-internal-testing/tiny-random-GPTNeoXForCausalLM": ("GPTNeoXForCausalLM", _TINY),

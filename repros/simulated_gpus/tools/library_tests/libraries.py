@@ -27,7 +27,7 @@ class Library:
     files_in_a_process: int = 1
     """How many files run in one process; each runs alone if that process does not finish."""
     warnings: str = "ignore"
-    """What Python does with warnings, of which some tests count those that they catch."""
+    """Value of PYTHONWARNINGS; some tests count the warnings that they catch."""
 
 
 _TIMEOUT = ("--timeout", "120")

@@ -64,7 +64,7 @@ def _error_line(text: str) -> str:
     """Return the report's line with the error; the rank's error if the test reports only that a rank failed."""
     lines = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")] or text.splitlines()[-1:]
     if lines and re.search(r"failed with returncode|and exception:$|ProcessRaisedException", lines[0]):
-        # What a rank raised stands behind its number; without numbers, the first error is taken.
+        # A rank's error follows its number; without numbers, the first error is taken.
         found = [re.match(r"(\[rank\d+\]: ?)?((?:\w+\.)*\w*(?:Error|Exception)\b.*)", line) for line in lines[1:]]
         found.sort(key=lambda match: not (match and match.group(1)))
         lines = [match.group(2) for match in found if match] + lines

@@ -30,7 +30,7 @@ from repros.diagnose.watch.inside.nan.ranges import tensors_in
 from repros.diagnose.watch.inside.observe.optimizers import coming, steps
 from repros.diagnose.watch.inside.values import is_capturing
 from repros.diagnose.watch.inside.watch import Watch
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 CHECKS = (
     Check("nan_batch", "the data was not finite as it arrived"),

@@ -18,7 +18,7 @@ from repros.diagnose.watch.inside.observe.frames import uncounted
 from repros.diagnose.watch.inside.observe.optimizers import is_step_due, unstepped
 from repros.diagnose.watch.inside.observe.patch import around
 from repros.diagnose.watch.inside.watch import Watch
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 
 def attach(watch: Watch) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from repros.diagnose.watch.inside.observe.patch import around
 from repros.diagnose.watch.inside.watch import Watch
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 _DERIVING = (
     *("map", "filter", "shuffle", "with_format", "rename_column", "rename_columns", "remove_columns"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from repros.diagnose.watch.inside.observe.patch import around
 from repros.diagnose.watch.inside.watch import Watch
-from repros.inside.import_hooks import when_imported
+from repros.simulated_gpus.import_hooks import when_imported
 
 
 def attach(watch: Watch) -> None:

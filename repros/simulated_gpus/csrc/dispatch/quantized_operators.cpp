@@ -3,16 +3,18 @@
 // Contracts held: native_functions.yaml (`QuantizedCUDA`, the same in all releases) and ATen/native/Copy.cpp
 // (`copy_impl`). Max pooling and the layers of `torch.ops.quantized`, which are cuDNN's, are not there. The others,
 // arithmetic among them, PyTorch itself refuses in the words that it has for CUDA.
-#include "runtime/quantized.h"
+#include "dispatch/quantized_operators.h"
+
 #include "dispatch/fallback.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/memory.h"
+#include "runtime/quantized.h"
 #include "runtime/sync.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
-namespace sim {
+namespace sim::quantized_operators {
 
 namespace {
 
@@ -76,11 +78,11 @@ at::Tensor& copy_quantized(at::Tensor& self, const at::Tensor& from, bool non_bl
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, QuantizedCUDA, library) {
+void register_kernels(Registrar& registrar) {
   for (const char* name : kOfQuantized) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
   }
-  library.impl("copy_", &copy_quantized);
+  registrar.impl("copy_", &copy_quantized);
 }
 
-}  // namespace sim
+}  // namespace sim::quantized_operators

@@ -1,4 +1,4 @@
-"""Import hooks: one file in two places, and two copies of it in one process."""
+"""Import hooks: when their actions run, what they cost, and two copies of them in one process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ import pytest
 import repros
 
 PACKAGE = Path(repros.__file__).parent
-INSIDE, SIM = PACKAGE / "inside/import_hooks.py", PACKAGE / "simulated_gpus/import_hooks.py"
-
-
-def test_the_distribution_of_simulated_gpus_has_the_same_file() -> None:
-    assert SIM.read_text("utf-8") == INSIDE.read_text("utf-8"), f"run: cp {INSIDE} {SIM}"
+HOOKS = PACKAGE / "simulated_gpus/import_hooks.py"
 
 
 def run(folder: Path, script: str, **variables: str) -> str:
-    """Run a script beside which the distribution `simulated_gpus` and a module `late` lie."""
+    """Run a script beside a copy of the distribution `simulated_gpus` and a module `late`; return its output."""
     ignored = shutil.ignore_patterns("__pycache__", "tests", "tools", "csrc")
     shutil.copytree(PACKAGE / "simulated_gpus", folder / "simulated_gpus", ignore=ignored)
     (folder / "late.py").write_text("value = 1\n")
@@ -34,12 +30,34 @@ def run(folder: Path, script: str, **variables: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize("order", ["repros, copy", "copy, repros"])
+def test_actions_run_once_before_and_after_the_module_and_its_own_loader_stays(tmp_path: Path) -> None:
+    script = """
+import sys
+from simulated_gpus import import_hooks as hooks
+hooks.before_import("late", lambda spec: print("found", spec.name, "late" in sys.modules))
+hooks.when_imported("late", lambda module: print("executed", module.value))
+import late
+print(type(late.__loader__).__name__, type(late.__spec__.loader).__name__)
+hooks.when_imported("late", lambda module: print("immediately", module.value))
+del sys.modules["late"]
+import late
+print("again", late.value)
+"""
+    assert run(tmp_path, script).splitlines() == [
+        "found late False",
+        "executed 1",
+        "SourceFileLoader SourceFileLoader",
+        "immediately 1",
+        "again 1",
+    ]
+
+
+@pytest.mark.parametrize("order", ["one, other", "other, one"])
 def test_two_copies_ask_each_other_once_and_both_act(order: str, tmp_path: Path) -> None:
     script = f"""
-from repros.inside import import_hooks as repros
-from simulated_gpus import import_hooks as copy
-assert repros is not copy
+from repros.simulated_gpus import import_hooks as one
+from simulated_gpus import import_hooks as other
+assert one is not other
 for number, hooks in enumerate(({order})):
     hooks.before_import("late", lambda spec, number=number: print("found by", number))
     hooks.when_imported("late", lambda module, number=number: print("acted", number, module.value))
@@ -57,9 +75,20 @@ except ModuleNotFoundError:
 def test_the_site_folder_and_an_import_give_one_package(tmp_path: Path) -> None:
     script = """
 import sys
-from repros.inside import import_hooks
+from repros.simulated_gpus import import_hooks
 from repros.diagnose.watch import inside
 print(sorted({name.partition(".")[0] for name in sys.modules if "repros" in name}), import_hooks.__file__)
 """
     places = os.pathsep.join([str(PACKAGE / "inside/site"), str(PACKAGE.parent)])
-    assert run(tmp_path, script, PYTHONPATH=places) == f"['repros'] {INSIDE}\n"
+    assert run(tmp_path, script, PYTHONPATH=places) == f"['repros'] {HOOKS}\n"
+
+
+def test_a_process_under_test_imports_nothing_else_for_them(tmp_path: Path) -> None:
+    script = """
+import typing, sys
+before = set(sys.modules)
+from repros.simulated_gpus import import_hooks
+print(*sorted(set(sys.modules) - before))
+"""
+    added = run(tmp_path, script, PYTHONPATH=str(PACKAGE / "inside/site")).split()
+    assert added == [f"repros.simulated_gpus{name}" for name in ("", ".errors", ".import_hooks")]

@@ -1,13 +1,17 @@
-// The CPU kernel itself; in a wider element type where it lacks one that CUDA has.
+// The boxed kernels of `_softmax`, `_log_softmax` and their backward.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
-namespace sim {
+namespace sim::softmax {
 
-void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch::jit::Stack* stack);
-// `_softmax` and `_log_softmax`; what computes their gradients.
 void run_softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 void run_softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+}  // namespace sim::softmax
+
+namespace sim {
+
+using softmax::run_softmax, softmax::run_softmax_backward;
 
 }  // namespace sim

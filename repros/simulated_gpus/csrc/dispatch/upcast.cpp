@@ -1,14 +1,9 @@
-// Element types that CUDA's kernels have and the CPU's lack: float16 (most kernels before PyTorch 2.4), complex32,
-// bfloat16 and bool in a few.
+// Upcasts for element types that CUDA's kernels have and the CPU's lack: float16 (most kernels before PyTorch 2.4),
+// complex32, bfloat16 and bool in a few.
 //
 // Contract held: what CUDA runs in such a type runs. It is computed in a wider one and rounded, as CUDA's kernels do
 // inside; what CUDA refuses was refused before (types.cpp). cuFFT takes float16 for sizes that are powers of two.
-// CUDA's softmax reads float16 and writes float32 at once (ATen/native/SoftMax.cpp, `half_to_float`); the CPU's refuses
-// that.
-#include "dispatch/half.h"
-
-#include "dispatch/fallback.h"
-#include "torch_versions.h"
+#include "dispatch/upcast.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
@@ -18,13 +13,9 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::upcast {
 
 namespace {
-
-bool is_half(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.scalar_type() == at::kHalf;
-}
 
 struct Widening {
   at::ScalarType narrow;
@@ -209,37 +200,4 @@ void call_host_kernel(const c10::OperatorHandle& op, c10::DispatchKey key, torch
   }
 }
 
-void run_softmax(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  auto& self = torch::jit::peek(*stack, 0, 3);
-  auto& half_to_float = torch::jit::peek(*stack, 2, 3);
-  if (half_to_float.toBool() && is_half(self.toTensor())) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    self = self.toTensor().to(at::kFloat);
-    half_to_float = false;
-  }
-  run_on_host(op, keys, stack);
-}
-
-void run_softmax_backward(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  auto& input_type = torch::jit::peek(*stack, 3, 4);
-  auto &gradient = torch::jit::peek(*stack, 0, 4), &output = torch::jit::peek(*stack, 1, 4);
-  const bool widens =
-      !SIM_TORCH_AT_LEAST(2, 2) && is_half(gradient.toTensor());  // the CPU's kernel says "expected scalar type Float"
-  const bool to_half = input_type.toScalarType() == at::kHalf && (widens || !is_half(gradient.toTensor()));
-  if (widens) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    gradient = gradient.toTensor().to(at::kFloat);
-    output = output.toTensor().to(at::kFloat);
-  }
-  if (to_half) {
-    input_type = at::kFloat;
-  }
-  run_on_host(op, keys, stack);
-  if (to_half) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    const auto half = torch::jit::pop(*stack).toTensor().to(at::kHalf);
-    torch::jit::push(*stack, half);
-  }
-}
-
-}  // namespace sim
+}  // namespace sim::upcast

@@ -1,14 +1,13 @@
-// Operators for every device whose code lists the device types that it accepts, or uses kernels that only the listed
-// ones have. They run on the host.
+// Operators whose code for all devices hard-codes device types, or calls kernels that only some devices have. They run
+// on the host.
 //
 // - aten/src/ATen/native/ReduceOps.cpp `mode_out`: "mode only supports CPU, CUDA ..."
 // - the same, `nanmean_out`: calls the kernel of `nansum` past the dispatcher
-// - aten/src/ATen/native/BinaryOps.cpp `ldexp`: calls a kernel past the dispatcher for exponents that are integers
-// (seen on 2.15)
-// - aten/src/ATen/native/BatchLinearAlgebra.cpp `linalg_eigvals_out` (until 2.2): treats every tensor that is not on
-// the
-//   CPU as CUDA's, where MAGMA wants the results in the CPU's memory
+// - aten/src/ATen/native/BinaryOps.cpp `ldexp`: calls a kernel past the dispatcher for integer exponents (2.15)
+// - aten/src/ATen/native/BatchLinearAlgebra.cpp `linalg_eigvals_out` (until 2.2): takes every tensor that is not on
+//   the CPU for CUDA's, and MAGMA wants the results in the CPU's memory
 #include "dispatch/fallback.h"
+#include "kernels/kernels.h"
 #include "runtime/memory.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -20,7 +19,7 @@
 #include <string>
 #include <tuple>
 
-namespace sim {
+namespace sim::hardcoded_device_types {
 
 namespace {
 
@@ -63,24 +62,24 @@ bool has_own_derivative(const std::string& name) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  library.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&mode_values>());
-  library.impl("nanmean.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+void register_kernels(Registrar& registrar) {
+  registrar.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&mode_values>());
+  registrar.impl("nanmean.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
   for (const char* name : {"ldexp.Tensor", "ldexp_", "ldexp.out"}) {
     if (has_own_derivative(name)) {
-      library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+      registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
     }
   }
   if (eigenvalues_are_composite()) {
-    library.impl("linalg_eigvals.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-    library.impl("linalg_eigvals", &eigenvalues);
+    registrar.impl("linalg_eigvals.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    registrar.impl("linalg_eigvals", &eigenvalues);
   }
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
+void register_autograd_kernels(Registrar& registrar) {
   if (eigenvalues_are_composite()) {
-    library.impl("linalg_eigvals", &eigenvalues_with_autograd);
+    registrar.impl("linalg_eigvals", &eigenvalues_with_autograd);
   }
 }
 
-}  // namespace sim
+}  // namespace sim::hardcoded_device_types

@@ -1,9 +1,8 @@
-// NCCL's refusal of two ranks on one device, which a program meets that forgets `torch.cuda.set_device`.
+// NCCL's error for two ranks on one device, as in a program without `torch.cuda.set_device`.
 //
 // Contract held: NCCL's init.cc ("Duplicate GPU detected"), as ProcessGroupNCCL reports it. NCCL compares devices while
-// it connects, at a group's first collective. Here a rank writes its device to the group's store and reads those that
-// others have written; it waits for nobody, so the rank that comes first waits in its collective for the one that is
-// refused.
+// it connects, at a group's first collective. Here a rank writes its device to the group's store and reads the devices
+// that are there already, without waiting. So the first rank waits in its collective for the rank that is refused.
 #include "distributed/collectives.h"
 #include "distributed/nccl_version.h"
 #include "runtime/memory.h"
@@ -21,7 +20,7 @@
 #include <sstream>
 #include <string>
 
-namespace sim {
+namespace sim::duplicate_gpu {
 
 namespace {
 
@@ -47,13 +46,18 @@ std::string machine() {
 
 }  // namespace
 
+}  // namespace sim::duplicate_gpu
+
+namespace sim::collectives {
+
 void Collectives::check_device(const at::Tensor& tensor) {
   if (!store_ || is_checked_ || !is_sim(tensor)) {
     return;
   }
   is_checked_ = true;
   const auto index = tensor.device().index();
-  const auto key = "simulated device " + machine() + "/" + device_of_machine(index) + " of rank ";
+  const auto key =
+      "simulated device " + duplicate_gpu::machine() + "/" + duplicate_gpu::device_of_machine(index) + " of rank ";
   store_->set(key + std::to_string(getRank()), std::vector<uint8_t>{1});
   for (int other = 0; other < getSize(); ++other) {
     TORCH_CHECK_WITH(
@@ -68,6 +72,6 @@ void Collectives::check_device(const at::Tensor& tensor) {
   }
 }
 
-}  // namespace sim
+}  // namespace sim::collectives
 
 #endif

@@ -1,4 +1,4 @@
-// How the host computes an operator on aliases (unboxed.cpp).
+// The CPU kernels of the fast path (fast_path.cpp), some without TensorIterator.
 //
 // Contract held: the bits of the CPU's kernel. A Python number beside tensors of float32 is converted here, as
 // TensorIteratorBase::compute_types does it by a copy, which takes longer than the kernel for a small tensor.

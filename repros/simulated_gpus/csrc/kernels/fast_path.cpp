@@ -1,6 +1,6 @@
-// The operators that training calls most, without boxes for their arguments: in half of the instructions of
-// `run_on_host`, which gets every other call (several devices, float16, deterministic algorithms). None of them waits
-// for a device (sync.cpp).
+// The fast path: unboxed kernels for the operators that training calls most, with half of the instructions of the boxed
+// fallback `run_on_host`. The fallback gets every other call (several devices, float16, deterministic algorithms). None
+// of these operators waits for a device (sync.cpp).
 //
 // Contract held: fallback.cpp's, for operators that have a CUDA kernel in native_functions.yaml and whose results are
 // new memory, or their first argument, of which they change the elements.
@@ -8,10 +8,11 @@
 #include "dispatch/composites.h"
 #include "dispatch/fallback.h"
 #include "dispatch/foreach.h"
-#include "dispatch/half.h"
-#include "dispatch/host_kernels.h"
 #include "dispatch/placement.h"
 #include "dispatch/types.h"
+#include "kernels/host_kernels.h"
+#include "kernels/kernels.h"
+#include "kernels/softmax.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/memory.h"
 #include "torch_versions.h"
@@ -64,12 +65,12 @@
 #include <utility>
 #include <vector>
 
-namespace sim {
+namespace sim::fast_path {
 
 namespace {
 
 // Whether all tensors of a call are on one device, and memory that a kernel of the host can work on in its place.
-// Float16 is left to half.cpp.
+// Float16 is left to the fallback, which upcasts it (upcast.cpp).
 class OneDevice {
  public:
   explicit OneDevice(bool takes_numbers) : takes_numbers_(takes_numbers) {}
@@ -176,7 +177,7 @@ constexpr auto* kOwnBoxed<at::_ops::_softmax_backward_data> = &run_softmax_backw
 template <>
 constexpr auto* kOwnBoxed<at::_ops::_log_softmax_backward_data> = &run_softmax_backward;
 
-// Left to half.cpp.
+// Types that are left to the fallback, too.
 constexpr TypeSet kWidened = TypeSet{1} << static_cast<unsigned>(at::kComplexHalf);
 
 // The operator whose CUDA kernel takes tensors of one type only (types.cpp).
@@ -214,9 +215,9 @@ struct Unboxed<Operator, Result(Arguments...)> {
     }
   }
 
-  static void register_in(torch::Library& library) {
+  static void register_in(Registrar& registrar) {
     const std::string name = Operator::name, overload = Operator::overload_name;
-    library.impl((overload.empty() ? name : name + "." + overload).c_str(), TORCH_FN(call));
+    registrar.impl(overload.empty() ? name : name + "." + overload, TORCH_FN(call));
   }
 
  private:
@@ -252,13 +253,13 @@ struct Unboxed<Operator, Result(Arguments...)> {
 };
 
 template <class... Operators>
-void register_unboxed(torch::Library& library) {
-  (Unboxed<Operators>::register_in(library), ...);
+void register_unboxed(Registrar& registrar) {
+  (Unboxed<Operators>::register_in(registrar), ...);
 }
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+void register_kernels(Registrar& registrar) {
   namespace ops = at::_ops;
   register_unboxed<
       ops::mm, ops::bmm, ops::addmm, ops::relu, ops::clamp_min, ops::threshold_backward, ops::sum_dim_IntList,
@@ -268,7 +269,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
       ops::_foreach_add__List, ops::_foreach_mul__Scalar, ops::_foreach_lerp__Scalar, ops::_foreach_addcmul__Scalar,
       ops::_foreach_addcdiv__Scalar, ops::_foreach_addcdiv__ScalarList, ops::_foreach_div__ScalarList,
       ops::_foreach_sqrt, ops::_softmax, ops::_softmax_backward_data, ops::_log_softmax,
-      ops::_log_softmax_backward_data, ops::add__Tensor, ops::mul__Tensor, ops::fill__Scalar, ops::zero_>(library);
+      ops::_log_softmax_backward_data, ops::add__Tensor, ops::mul__Tensor, ops::fill__Scalar, ops::zero_>(registrar);
 }
 
-}  // namespace sim
+}  // namespace sim::fast_path

@@ -1,0 +1,45 @@
+// Registration of kernels under one dispatch key.
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+namespace sim {
+
+// Registers at most one kernel for each operator. PyTorch's dispatcher uses the kernel that was registered last, so a
+// second one would make the result depend on the order of the registrations.
+//
+// Warnings are ignored meanwhile: a CUDA build has kernels of its own under the same keys, and PyTorch warns about each
+// one that is replaced (ATen/core/dispatch/OperatorEntry.cpp).
+class Registrar {
+ public:
+  explicit Registrar(torch::Library& library) : library_(library) {}
+
+  // `name` has no namespace. Throws c10::Error if the operator has a kernel already.
+  template <class Kernel>
+  void impl(const std::string& name, Kernel&& kernel) {
+    TORCH_CHECK(names_.insert(name).second, "two kernels are registered for the operator ", name);
+    library_.impl(name.c_str(), std::forward<Kernel>(kernel));
+  }
+
+  bool has_kernel(const std::string& name) const {
+    return names_.count(name) != 0;
+  }
+
+ private:
+  class IgnoreWarnings final : public c10::WarningHandler {
+   public:
+    void process(const c10::Warning& /*warning*/) override {}
+  };
+
+  torch::Library& library_;
+  std::unordered_set<std::string> names_;
+  IgnoreWarnings handler_;
+  c10::WarningUtils::WarningHandlerGuard guard_{&handler_};
+};
+
+}  // namespace sim

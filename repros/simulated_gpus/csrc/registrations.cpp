@@ -1,0 +1,113 @@
+// The kernels of this device, by dispatch key: the only place that registers any.
+//
+// Contract held: an operator has one kernel under a key. Registrar refuses a second one; kernels for a whole class of
+// operators are registered last, and leave out the operators that have a kernel already.
+#include "dispatch/composites.h"
+#include "dispatch/fallback.h"
+#include "dispatch/quantized_operators.h"
+#include "kernels/kernels.h"
+#include "registrar.h"
+#include "runtime/pinned.h"
+#include "torch_versions.h"
+
+#include <torch/library.h>
+
+#include <string>
+
+namespace sim::registrations {
+
+namespace {
+
+// Gives run_on_host to the operators that have a kernel for tensors of a layout: a CPU build has none for CUDA's, those
+// of a CUDA build ask the driver.
+void register_layout(Registrar& registrar, c10::DispatchKey cpu, c10::DispatchKey cuda) {
+  for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
+    if (op.hasKernelForDispatchKey(cpu) || op.hasKernelForDispatchKey(cuda)) {
+      registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    }
+  });
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  Registrar registrar(library);
+  pinned::register_kernels(registrar);
+  convolution::register_kernels(registrar);
+  ctc_loss::register_kernels(registrar);
+  cudnn_layers::register_kernels(registrar);
+  cudnn_rnn::register_kernels(registrar);
+  fast_path::register_kernels(registrar);
+  fused::register_kernels(registrar);
+  gpu_only::register_kernels(registrar);
+  hardcoded_device_types::register_kernels(registrar);
+  minimal::register_kernels(registrar);
+  random::register_kernels(registrar);
+  random_dropout::register_kernels(registrar);
+  random_permutation::register_kernels(registrar);
+  random_sampling::register_kernels(registrar);
+  recurrent::register_kernels(registrar);
+  scaler::register_kernels(registrar);
+  sdp_choice::register_kernels(registrar);
+  sdp_kernels::register_kernels(registrar);
+#if SIM_HAS_COLLECTIVES
+  sync_batch_norm::register_kernels(registrar);
+#endif
+  composites::register_remaining_kernels(registrar);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
+  Registrar registrar(library);
+  cudnn_layers::register_kernels(registrar);
+  gpu_only::register_autograd_kernels(registrar);
+  hardcoded_device_types::register_autograd_kernels(registrar);
+}
+
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
+  Registrar registrar(library);
+  minimal::register_lazy_kernels(registrar);
+}
+
+TORCH_LIBRARY_IMPL(aten, Negative, library) {
+  Registrar registrar(library);
+  minimal::register_lazy_kernels(registrar);
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseCUDA, library) {
+  Registrar registrar(library);
+  register_layout(registrar, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparseCUDA);
+}
+
+TORCH_LIBRARY_IMPL(aten, NestedTensorCUDA, library) {
+  Registrar registrar(library);
+  register_layout(registrar, c10::DispatchKey::NestedTensorCPU, c10::DispatchKey::NestedTensorCUDA);
+}
+
+TORCH_LIBRARY_IMPL(aten, QuantizedCUDA, library) {
+  Registrar registrar(library);
+  quantized_operators::register_kernels(registrar);
+}
+
+// All other operators.
+
+TORCH_LIBRARY_IMPL(_, CUDA, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+
+TORCH_LIBRARY_IMPL(_, SparseCUDA, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+
+TORCH_LIBRARY_IMPL(_, NestedTensorCUDA, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+
+// Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback for
+// this device (2.1 and 2.2 do not, 2.13 does); registering a second one raises, so check first.
+TORCH_LIBRARY_IMPL(_, AutogradCUDA, library) {
+  if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::AutogradCUDA)) {
+    library.fallback(torch::CppFunction::makeFallthrough());
+  }
+}
+
+}  // namespace sim::registrations

@@ -1,0 +1,80 @@
+"""Registration of kernels: one for each operator and dispatch key, whatever the order of the source files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repros.simulated_gpus import build
+
+CSRC = Path(build.__file__).parent / "csrc"
+SOURCES = sorted(CSRC.rglob("*.cpp"))
+
+# Exits with 0 if all is as it should be, else with the number of the first expectation that is not met.
+REGISTRAR = """
+#include "registrar.h"
+
+void run(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack*) {}
+
+int register_two(torch::Library& library) {
+  sim::Registrar registrar(library);
+  registrar.impl("relu", torch::CppFunction::makeFromBoxedFunction<&run>());
+  if (!registrar.has_kernel("relu") || registrar.has_kernel("relu_")) {
+    return 1;
+  }
+  registrar.impl("relu_", torch::CppFunction::makeFromBoxedFunction<&run>());
+  try {
+    registrar.impl("relu", torch::CppFunction::makeFromBoxedFunction<&run>());
+  } catch (const c10::Error& error) {
+    const std::string expected = "two kernels are registered for the operator relu";
+    return error.what_without_backtrace() == expected ? 0 : 2;
+  }
+  return 3;
+}
+
+int main() {
+  torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__);
+  return register_two(library);
+}
+"""
+
+
+@pytest.mark.one_release
+def test_a_second_kernel_of_an_operator_is_an_error(sim: Any, tmp_path: Path) -> None:
+    torch = build.installed_torch()
+    source, program = tmp_path / "registrar.cpp", tmp_path / "registrar"
+    source.write_text(REGISTRAR)
+    libraries = torch.root / "lib"
+    options = [f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lc10", "-ltorch_cpu", "-ltorch", "-w", "-O0"]
+    command = [build._compiler(), f"-I{CSRC}", str(source), *build._flags(torch), *options, "-o", str(program)]
+    subprocess.run(command, check=True)
+    assert subprocess.run([program], check=False).returncode == 0
+
+
+@pytest.mark.one_release
+def test_one_file_registers_all_kernels() -> None:
+    registering = {path.name for path in SOURCES if "TORCH_LIBRARY_IMPL(aten" in path.read_text()}
+    assert registering == {"registrations.cpp"}
+
+
+@pytest.mark.one_release
+def test_each_source_has_anonymous_namespaces_of_its_own() -> None:
+    """Two sources of one translation unit would share the anonymous namespace inside a common named one."""
+    sources = defaultdict(set)
+    for path in SOURCES:
+        enclosing: list[str] = []
+        for line in path.read_text().splitlines():
+            if opened := re.match(r"namespace ?([\w:]*) \{$", line):
+                enclosing.append(opened[1])
+                if not opened[1]:
+                    sources["::".join(enclosing[:-1])].add(path.name)
+            elif line.startswith("}  // namespace"):
+                enclosing.pop()
+        assert enclosing == [], path
+    assert len(sources) > 40
+    assert {name: files for name, files in sources.items() if len(files) > 1} == {}
