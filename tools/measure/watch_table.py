@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from repros.diagnose.watch.identify import checks_of
-from repros.diagnose.watch.inside.checks import Check, families
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.checks import families
 from repros.engine import catalogue
 from repros.simulated_gpus.tools.page import fill_part
 from repros.text.wording import count

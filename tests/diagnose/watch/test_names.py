@@ -15,7 +15,8 @@ from repros.cli import main
 from repros.diagnose import watch
 from repros.diagnose.watch import watching
 from repros.diagnose.watch.identify import CRASH, checks_of
-from repros.diagnose.watch.inside.checks import FAMILIES, families, first_words
+from repros.diagnose.watch.inside.check import first_words
+from repros.diagnose.watch.inside.checks import FAMILIES, families
 from repros.diagnose.watch.names import declared_checks, refuse_unknown_checks
 from repros.engine import catalogue
 from repros.model.errors import UnknownNameError
@@ -23,7 +24,8 @@ from tools.measure.watch_catalogue import read_kept
 
 NAMES = [check.name for check in declared_checks()]
 FOLDER = Path(watch.__file__).parent / "inside/checks"
-TREES = {name: ast.parse((FOLDER / f"{name}.py").read_text("utf-8")) for name in FAMILIES}
+PATHS = [f"{folder}/{name}" for folder, names in FAMILIES.items() for name in names]
+TREES = {path.rpartition("/")[2]: ast.parse((FOLDER / f"{path}.py").read_text("utf-8")) for path in PATHS}
 
 
 def is_declaration(node: ast.AST) -> bool:
@@ -38,7 +40,9 @@ def strings(tree: ast.Module) -> set[str]:
 
 
 def test_every_family_is_loaded_and_every_name_is_declared_once() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} == {"__init__", *FAMILIES}
+    modules = {path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.py")}
+    assert modules == {"__init__", *(f"{folder}/__init__" for folder in FAMILIES), *PATHS}
+    assert [path for path in PATHS if path.rpartition("/")[2] not in NAMES] == []
     assert len(NAMES) == len({*NAMES}) > 40
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in NAMES)
 
@@ -133,3 +137,10 @@ def test_a_crash_can_be_left_out(
 ) -> None:
     assert main(["watch", *options, "--", sys.executable, "-c", "raise KeyError('x')"]) == 1
     assert ("is no documented failure" in capfd.readouterr().err) == is_compared
+
+
+def test_the_watch_imports_nothing_of_compare() -> None:
+    """`compare` builds on the watch; the watch loads the recorder by the name in a file."""
+    files = [*Path(watch.__file__).parent.rglob("*.py")]
+    assert len(files) > 90
+    assert [file.name for file in files if "repros.diagnose.compare" in file.read_text("utf-8")] == []

@@ -74,6 +74,21 @@ def norms_and_sums(tensors: list[Any], known: Known) -> tuple[list[float], list[
     return [known[id(tensor)][0] for tensor in tensors], [known[id(tensor)][1] for tensor in tensors]
 
 
+def digest(tensors: dict[str, Any], known: Known) -> dict[str, list[Any]]:
+    """Return the `names`, `norms` and `sums` of the tensors that can be compared; `known` is of `Watch.known`."""
+    import torch
+
+    usable = {
+        name: tensor
+        for name, tensor in tensors.items()
+        if tensor is not None and tensor.layout is torch.strided and tensor.is_floating_point() and tensor.numel()
+    }
+    if not usable:
+        return {"names": [], "norms": [], "sums": []}
+    norms, sums = norms_and_sums(list(usable.values()), known)
+    return {"names": list(usable), "norms": norms, "sums": sums}
+
+
 def _is_large(tensor: Any) -> bool:
     return bool(tensor.numel() > 2 * _PART) and tensor.device.type == "cpu" and bool(tensor.is_contiguous())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from repros.diagnose.watch.inside.checks import is_chosen
+from repros.diagnose.watch.inside.check import is_chosen
 from repros.diagnose.watch.inside.events import MOST_FAILURES, Events
 from repros.diagnose.watch.inside.values import Known
 from repros.inside import contract

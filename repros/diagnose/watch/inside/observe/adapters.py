@@ -10,7 +10,7 @@ a forward of the model with the adapters, and its end. `merging(tuner)` and `mer
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from repros.diagnose.watch.inside.observe.patch import around
@@ -18,6 +18,25 @@ from repros.diagnose.watch.inside.watch import Watch
 from repros.inside.import_hooks import when_imported
 
 _MERGES = ("merge_adapter", "_unload_and_optionally_merge")
+
+
+def adapted_layers(tuner: Any) -> Iterator[Any]:
+    """Yield the layers of a model that have an adapter."""
+    kind = sys.modules["peft.tuners.tuners_utils"].BaseTunerLayer
+    return (part for part in tuner.modules() if isinstance(part, kind))
+
+
+def is_training(tuner: Any) -> bool:
+    """Return whether a call of a model now is one of a training."""
+    return bool(tuner.training and sys.modules["torch"].is_grad_enabled())
+
+
+def adapter_parameters(layer: Any) -> Iterator[Any]:
+    """Yield the parameters of a layer's adapters, without those of the layer below them."""
+    for name in layer.adapter_layer_names:
+        part: Any = getattr(layer, name, None)
+        if hasattr(part, "parameters"):
+            yield from part.parameters()
 
 
 def attach(watch: Watch) -> None:

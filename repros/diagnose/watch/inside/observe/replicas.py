@@ -6,6 +6,7 @@ FSDP's and tensor parallel modules hold different parts on different ranks; they
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from typing import Any
 
@@ -81,6 +82,13 @@ def _is_plain(parameter: Any) -> bool:
     import torch
 
     return type(parameter) in {torch.nn.Parameter, torch.Tensor}
+
+
+def ranks_of_program() -> list[int]:
+    """Return the ranks of the program; none without a process group."""
+    dist = sys.modules.get("torch.distributed")
+    is_there = dist is not None and dist.is_available() and dist.is_initialized()
+    return list(range(dist.get_world_size())) if dist is not None and is_there else []
 
 
 def run_name() -> str:

@@ -1,0 +1,115 @@
+"""What accelerate accumulates over several micro-batches comes to the step whole.
+
+Speaks: `clipped_while_accumulating`: when a norm of gradients is clipped, and made smaller by that, while
+`accelerator.sync_gradients` is False, and the next backward adds to them. `accumulated_gradients_zeroed`: when a
+prepared optimizer has left out a step, since gradients are accumulated, and these are zeroed before its next step,
+without another micro-batch that is left out in between.
+Silent: about a norm below the limit, and a limit that is infinite; about gradients that are clipped by their values;
+about gradients that are zeroed where no step follows (a remainder that is dropped, a micro-batch that is skipped).
+Costs: a transfer of one number for each of the first 8 clippings while gradients are accumulated, and those that are
+due after them; a look at the gradients for each `zero_grad` while a step waits.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.accelerators import gradient_state
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of
+from repros.diagnose.watch.inside.place import user_place
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("clipped_while_accumulating", "gradients are clipped before all micro-batches of a step have added to them"),
+    Check("accumulated_gradients_zeroed", "the gradients of all micro-batches but the last are zeroed before the step"),
+)
+
+_FIRST = 8
+
+
+class _Clipped:
+    """The clippings of gradients that are not complete."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._seen = 0
+        self._pending: tuple[float, float, str | None] | None = None
+        """The norm, the limit and the place of a clipping that no backward has followed yet."""
+
+    def clipped(self, most: Any, norm: Any) -> None:
+        state = gradient_state()
+        if state is None or state.sync_gradients or state.num_steps < 2:  # noqa: PLR2004 - nothing is accumulated
+            return
+        self._seen += 1
+        if self._seen > _FIRST and not self._watch.is_due(self._seen):
+            return
+        found, limit = float(norm), float(most)
+        if math.isfinite(found) and found > limit:
+            self._pending = found, limit, user_place()
+            self._watch.listen("before_backward", self.before_backward)
+
+    def forget(self, *_: Any) -> None:
+        if self._pending is not None:
+            self._pending = None
+            self._watch.ignore("before_backward", self.before_backward)
+
+    def before_backward(self) -> None:
+        pending = self._pending
+        self.forget()
+        if pending is not None:
+            norm, limit, place = pending
+            text = (
+                f"gradients are clipped from a norm of {norm:.3g} to {limit:.3g} while accelerate accumulates them,"
+                " and the next micro-batch is added to what is left"
+            )
+            numbers = {"norm": norm, "clipped to": limit}
+            self._watch.find("clipped_while_accumulating", text, numbers=numbers, place=place)
+
+
+class _Zeroed:
+    """The optimizers whose steps wait for more micro-batches."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._waiting: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """How many steps each has left out since its last one."""
+        self._lost: weakref.WeakKeyDictionary[Any, tuple[int, str | None]] = weakref.WeakKeyDictionary()
+        """Those whose gradients were zeroed since: how many micro-batches had made them, and the place."""
+
+    def step_waits(self, optimizer: Any) -> None:
+        optimizer = getattr(optimizer, "optimizer", optimizer)
+        self._lost.pop(optimizer, None)
+        self._waiting[optimizer] = self._waiting.get(optimizer, 0) + 1
+        self._watch.listen("zeroing", self.zeroing)
+        self._watch.listen("before_step", self.before_step)
+
+    def zeroing(self, list_parameters: Any) -> None:
+        zeroed = {id(parameter) for parameter in list_parameters() if parameter.grad is not None}
+        for optimizer, waits in list(self._waiting.items()):
+            if any(id(parameter) in zeroed for parameter in parameters_of(optimizer)):
+                del self._waiting[optimizer]
+                self._lost[optimizer] = waits, user_place()
+
+    def before_step(self, optimizer: Any, number: int) -> None:
+        self._waiting.pop(optimizer, None)
+        waits, place = self._lost.pop(optimizer, (0, None))
+        if not self._waiting and not self._lost:
+            self._watch.ignore("zeroing", self.zeroing)
+            self._watch.ignore("before_step", self.before_step)
+        if waits:
+            text = (
+                f"the gradients of {waits} micro-batch{'es' if waits > 1 else ''} are zeroed, although the optimizer"
+                " has left out the step to accumulate them: the step uses those of the last one alone"
+            )
+            self._watch.find("accumulated_gradients_zeroed", text, step=number, place=place)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    clipped, zeroed = _Clipped(watch), _Zeroed(watch)
+    watch.listen("clipped", clipped.clipped)
+    watch.listen("zeroing", clipped.forget)
+    watch.listen("step_waits", zeroed.step_waits)

@@ -1,0 +1,53 @@
+"""accelerate's hooks take inputs to the device of the weights.
+
+Speaks: when a module is called whose `AlignDevicesHook` moves its inputs to another device than the one that all its
+parameters are on.
+Silent: about hooks that offload, which move the weights as well, about other kinds of hook, and about parameters on
+several devices or on `meta`.
+Costs: one look into `module.__dict__` for each call in a step that is looked at, shared with that for copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (Check("inputs_on_other_device", "a hook moves inputs to another device than that of the weights"),)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the check."""
+
+    def calling(module: Any) -> None:
+        hook = module.__dict__.get("_hf_hook")
+        if hook is None:
+            return
+        for called in getattr(hook, "hooks", (hook,)):
+            target = _target(called)
+            devices = {parameter.device for parameter in module.parameters()}
+            if target is None or len(devices) != 1:
+                continue
+            (device,) = devices
+            if device.type != "meta" and device != target:
+                text = f"a hook of accelerate moves inputs to {target}, the weights are on {device}"
+                watch.find("inputs_on_other_device", text, names=[type(module).__name__])
+
+    watch.listen("calling_own", calling)
+
+
+def _target(hook: Any) -> Any:
+    """Return the device that a hook moves inputs to, or None where it moves weights too or none is known."""
+    import torch
+
+    wanted = getattr(hook, "execution_device", None)
+    if type(hook).__name__ != "AlignDevicesHook" or hook.offload or wanted is None:
+        return None
+    if isinstance(wanted, int):
+        accelerators = [
+            name for name in ("cuda", "sim") if hasattr(torch, name) and getattr(torch, name).is_available()
+        ]
+        return torch.device(accelerators[0], wanted) if len(accelerators) == 1 else None
+    device = torch.device(wanted)
+    return device if device.type == "cpu" or device.index is not None else None

@@ -1,0 +1,55 @@
+"""A fit trains, and an epoch is as long as its loader (Lightning).
+
+Speaks: `fit_without_steps`: when `Trainer.fit` begins with `should_stop` set and ends without a step, although epochs
+were left. `epoch_cut_short`: when an epoch ends after fewer batches than `num_training_batches` although nothing asked
+the Trainer to stop.
+Silent: for a fit that resumes a finished training, for loaders of unknown length, for `max_steps`, `max_time` and a
+callback that stops the training.
+Costs: nothing in a step.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("fit_without_steps", "a fit ends without a step, because an earlier one was stopped"),
+    Check("epoch_cut_short", "an epoch ends before its loader does"),
+)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    stopped: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+
+    def fit_begins(trainer: Any) -> None:
+        stopped.pop(trainer, None)
+        if trainer.should_stop:
+            stopped[trainer] = (trainer.global_step, trainer.current_epoch)
+
+    def fit_ended(trainer: Any) -> None:
+        before = stopped.pop(trainer, None)
+        epochs = trainer.max_epochs
+        if before is None or trainer.global_step != before[0] or epochs is None:
+            return
+        if epochs == -1 or before[1] < epochs:
+            text = "fit ended without a step: trainer.should_stop was still True from an earlier fit"
+            watch.find("fit_without_steps", text, step=before[0], numbers={"epochs": epochs - before[1]})
+
+    def epoch_ended(trainer: Any, loop: Any) -> None:
+        expected, progress = trainer.num_training_batches, loop.epoch_loop.batch_progress.current
+        done = progress.ready
+        if not isinstance(expected, int) or trainer.should_stop or done >= expected or done != progress.completed:
+            return
+        if trainer.max_steps != -1 and trainer.global_step >= trainer.max_steps:
+            return
+        text = f"epoch {trainer.current_epoch} ends after {done} of the {expected} batches of its loader"
+        watch.find("epoch_cut_short", text, step=trainer.global_step, numbers={"batches": done, "expected": expected})
+
+    watch.listen("fit_begins", fit_begins)
+    watch.listen("fit_ended", fit_ended)
+    watch.listen("epoch_ended", epoch_ended)

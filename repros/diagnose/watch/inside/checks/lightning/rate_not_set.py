@@ -1,0 +1,49 @@
+"""The learning rate that was announced is the one that is used.
+
+Speaks: at the first step of an optimizer that belonged to a Lightning Trainer while `_lr_find` found a rate and set it
+as the module's attribute, if no parameter group has that rate and nothing schedules it.
+Silent: for optimizers made after the search, and where a scheduler (`initial_lr`) sets the rate.
+Costs: nothing outside of a search.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (Check("rate_not_set", "the optimizer steps with another rate than the one that was found and announced"),)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the check."""
+    announced: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
+
+    def rate_found(trainer: Any, model: Any, options: dict[str, Any], _: Any) -> None:
+        if not options.get("update_attr"):
+            return
+        name = options.get("attr_name") or next(
+            (attribute for attribute in ("lr", "learning_rate") if hasattr(model, attribute)), None
+        )
+        rate = getattr(model, name, None) if name else None
+        if isinstance(rate, float):
+            for optimizer in trainer.optimizers:
+                announced[optimizer] = rate
+                watch.listen("before_step", before_step)
+
+    def before_step(optimizer: Any, number: int) -> None:
+        if not announced:
+            watch.ignore("before_step", before_step)
+        if optimizer not in announced:
+            return
+        rate = announced.pop(optimizer)
+        groups = optimizer.param_groups
+        if any("initial_lr" in group for group in groups) or any(group["lr"] == rate for group in groups):
+            return
+        used = groups[0]["lr"]
+        text = f"the learning rate {rate:g} was announced, the optimizer steps with {float(used):g}"
+        watch.find("rate_not_set", text, step=number, numbers={"announced": rate, "used": float(used)})
+
+    watch.listen("rate_found", rate_found)

@@ -1,0 +1,101 @@
+"""A checkpoint holds what was there when it was saved, and the weights that its score belongs to.
+
+Speaks: `saved_later_weights`: when `torch.save` in a thread writes a dict that was submitted to a ThreadPoolExecutor,
+and a parameter in it that an optimizer holds has been changed in place in between. `scored_before_validation`: when
+Lightning's ModelCheckpoint saves one of the best after more optimizer steps than its monitored metric, which only
+validation logs, has seen.
+Silent: for dicts that were copied first; for metrics logged in training.
+Costs: a walk over a submitted dict, and one over a saved one in a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("saved_later_weights", "a thread writes parameters that have changed since it was given them"),
+    Check("scored_before_validation", "ModelCheckpoint ranks weights by the metric of an earlier validation"),
+)
+
+_MOST_TENSORS = 10_000
+
+
+class _Saving:
+    """What was given to threads to save."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._given: dict[int, dict[str, tuple[Any, int]]] = {}
+
+    def made(self, optimizer: Any) -> None:
+        self._optimizers.add(optimizer)
+
+    def submitted(self, arguments: list[Any]) -> None:
+        for argument in arguments:
+            if isinstance(argument, dict):
+                held = {p.data_ptr() for optimizer in self._optimizers for p in parameters_of(optimizer)}
+                live = {name: (t, t._version) for name, t in _tensors(argument) if t.data_ptr() in held}
+                if live:
+                    self._given[id(argument)] = live
+
+    def saving(self, saved: Any) -> None:
+        versions = self._given.pop(id(saved), None)
+        if versions is None or threading.current_thread() is threading.main_thread():
+            return
+        changed = [name for name, (tensor, version) in versions.items() if tensor._version != version]
+        if changed:
+            text = f"a thread saves weights that were trained on since it was given them: {len(changed)} tensors"
+            self._watch.find("saved_later_weights", text, names=changed[:10], numbers={"tensors": len(changed)})
+
+
+class _Scores:
+    """The step of each Trainer's last validation."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._validated: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+    def validated(self, trainer: Any) -> None:
+        if not trainer.sanity_checking:
+            self._validated[trainer] = trainer.global_step
+
+    def scored(self, callback: Any, trainer: Any) -> None:
+        monitor, steps = callback.monitor, getattr(callback, "_every_n_train_steps", 0)
+        step = self._validated.get(trainer, trainer.global_step)
+        if not monitor or not steps or monitor not in _validation_metrics(trainer) or step == trainer.global_step:
+            return
+        text = f"step {trainer.global_step} is ranked by {monitor} of the validation after step {step}"
+        self._watch.find("scored_before_validation", text, step=trainer.global_step, numbers={"validated": step})
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    saving, scores = _Saving(watch), _Scores(watch)
+    watch.listen("made", saving.made)
+    watch.listen("submitted", saving.submitted)
+    watch.listen("saving", saving.saving)
+    watch.listen("validated", scores.validated)
+    watch.listen("scored", scores.scored)
+
+
+def _validation_metrics(trainer: Any) -> set[str]:
+    """Return the metrics that a validation of this trainer has logged."""
+    results = getattr(trainer.fit_loop.epoch_loop.val_loop, "_results", None) or {}
+    return {getattr(result.meta, "name", "") for result in results.values()}
+
+
+def _tensors(value: Any, name: str = "", depth: int = 0) -> Any:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, dict) and depth < 5:  # noqa: PLR2004 - a checkpoint's nesting
+        for key, inner in list(value.items())[:_MOST_TENSORS]:
+            yield from _tensors(inner, f"{name}.{key}" if name else str(key), depth + 1)

@@ -1,0 +1,108 @@
+"""Each sample of a stream of data is read once for each epoch.
+
+Speaks: `stream_begun_twice`: inside a Lightning fit, when a loader begins an IterableDataset again before anything was
+trained on its last beginning, and a number or text among the data set's own attributes has changed through that
+beginning: what was read is lost. `stream_repeated`: when the first two batches of a worker of an IterableDataset
+differ, and another worker's are the same two.
+Silent: `stream_begun_twice`: about data sets that keep no position in themselves, validation, and loops that are not
+Lightning's. `stream_repeated`: about streams of which each batch is the same; about workers of different ranks.
+Costs: a look at the data set's attributes when a pass over it begins; two comparisons of batches for each loader with
+several workers.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("stream_begun_twice", "what a first beginning has read is lost"),
+    Check("stream_repeated", "each worker of a loader reads the whole stream"),
+)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the check."""
+    begun: dict[int, tuple[Any, dict[str, Any]]] = {}
+    """Data sets that were begun since the last backward in a fit, with their attributes just before."""
+    fitting: list[Any] = []
+
+    def fit_begins(trainer: Any) -> None:
+        begun.clear()
+        fitting[:] = [trainer]
+
+    def fit_ended(_: Any) -> None:
+        begun.clear()
+        fitting.clear()
+
+    def pass_begins(dataset: Any) -> None:
+        import torch
+
+        if not fitting or not fitting[0].training or not isinstance(dataset, torch.utils.data.IterableDataset):
+            return
+        present = _numbers(dataset)
+        _, before = begun.get(id(dataset), (None, present))
+        changed = sorted(name for name, value in before.items() if present.get(name) != value)
+        if changed:
+            name = type(dataset).__name__
+            text = f"{name} is begun again before anything was trained on it: its {changed[0]} has moved on"
+            numbers = {"before": before[changed[0]], "now": present[changed[0]]}
+            watch.find("stream_begun_twice", text, names=changed[:5], numbers=numbers)
+        begun[id(dataset)] = (dataset, present)
+
+    watch.listen("fit_begins", fit_begins)
+    watch.listen("fit_ended", fit_ended)
+    watch.listen("pass_begins", pass_begins)
+    watch.listen("before_backward", begun.clear)
+    _listen_for_repeated(watch)
+
+
+def _listen_for_repeated(watch: Watch) -> None:
+    first: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+    """The first batch of the first worker, and that of the second, of each pass."""
+
+    def streamed(iterator: Any, number: int, workers: int, batch: Any) -> None:
+        if number == 0:
+            first[iterator] = [_leaf(batch)]
+        elif number == 1 and _is_same(first.get(iterator, [None])[0], _leaf(batch)):
+            first[iterator].append(None)
+        elif number == workers and len(first.get(iterator, ())) == 2:  # noqa: PLR2004 - the two above
+            first[iterator][1] = _leaf(batch)
+        elif number == workers + 1 and iterator in first:
+            one, two = first.pop(iterator, [None])[0:2] if len(first[iterator]) == 2 else (None, None)  # noqa: PLR2004
+            if two is not None and _is_same(two, _leaf(batch)) and not _is_same(one, two):
+                text = f"each of the {workers} workers of a loader reads the whole stream: samples come {workers} times"
+                watch.find("stream_repeated", text, numbers={"workers": workers})
+
+    watch.listen("streamed", streamed)
+
+
+def _leaf(batch: Any) -> Any:
+    """Return the first tensor of a batch, or the batch itself if it is a number or a text."""
+    import torch
+
+    for _ in range(5):
+        if torch.is_tensor(batch) or isinstance(batch, (int, float, str)):
+            return batch
+        values = list(batch.values()) if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else []
+        if not values:
+            return None
+        batch = values[0]
+    return None
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    import torch
+
+    if torch.is_tensor(one) and torch.is_tensor(other):
+        return one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all())
+    return one is not None and type(one) is type(other) and not torch.is_tensor(one) and bool(one == other)
+
+
+def _numbers(dataset: Any) -> dict[str, Any]:
+    # Not by getattr, which would run properties; a counter may begin as an attribute of the class.
+    found = {**vars(type(dataset)), **vars(dataset)}
+    return {name: value for name, value in found.items() if type(value) in {int, float, str} and name[:2] != "__"}

@@ -1,0 +1,137 @@
+"""Each rank gets a share of the data of its own.
+
+Speaks: `share_repeated`: when two ranks of the only DistributedDataParallel of the program are trained on loaders whose
+samplers say that they draw the same share (`rank`) of as many (`num_replicas`) as the wrapper has ranks.
+`share_of_other_order`: when samplers that shuffle, each for one of all ranks of the program, have different seeds: each
+rank takes its share of an order of its own, so some samples come twice and others never. `share_of_other_data`: when
+they draw from Subsets of different indices: of what a rank was given before, or of a split at random that differs from
+rank to rank, it takes a share again. The process outside compares these three. `share_of_share`: when a
+sampler of several shares is inside another, as a DistributedSampler inside accelerate's own sharding, and both together
+make more shares than there are ranks. The last two also speak as soon as accelerate's `prepare` shares out a loader.
+Silent: about loaders without such a sampler, which may have been given a part of the data already, and about data sets
+that are split by themselves; `share_repeated` with several wrappers, since it is not known which one a loader feeds;
+the others for samplers of fewer shares than ranks (tensor or pipeline parallel), and for passes that nothing is
+trained on, unless accelerate has prepared the loader.
+Costs: one line for each sampler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe import replicas
+from repros.diagnose.watch.inside.observe.loaders import chain_of
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("share_repeated", "two ranks are trained on the same share of the data"),
+    Check("share_of_other_order", "each rank takes its share of an order of its own"),
+    Check("share_of_other_data", "each rank takes a share of other data"),
+    Check("share_of_share", "the share of a rank is shared out again"),
+)
+
+_MOST = 20
+"""Passes that are kept until a step follows."""
+_OTHER_DATA = "each rank takes its share of another Subset of the data: the others' part of it is never read"
+_INDICES = 1000
+"""Of a Subset, the first that are compared."""
+
+
+class _Shares:
+    """The samplers of the passes that were trained on."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._waiting: list[Any] = []
+        self._written: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._prepared = 0
+
+    def drawn(self, new: Any) -> None:
+        self._waiting.append(new)
+        del self._waiting[:-_MOST]
+        self._watch.listen("after_step", self.after_step)
+
+    def after_step(self, *_: Any) -> None:
+        trained = [current for current in self._waiting if current.fetched]
+        self._waiting[:] = [current for current in self._waiting if not current.fetched]
+        if not self._waiting:
+            self._watch.ignore("after_step", self.after_step)
+        for current in trained:
+            for sampler in [sampler for sampler in current.samplers if sampler not in self._written]:
+                self._look(sampler, current.chain)
+                self._written.add(sampler)
+
+    def _look(self, sampler: Any, chain: list[Any]) -> None:
+        shares, mine = getattr(sampler, "num_replicas", None), getattr(sampler, "rank", None)
+        if not isinstance(shares, int) or not isinstance(mine, int) or shares < 2:  # noqa: PLR2004 - no sharing
+            return
+        name, ranks = type(sampler).__name__, replicas.ranks_of_program()
+        self._look_for_share(chain, ranks)
+        live = [replica for replica in replicas.replicas if replica.module() is not None]
+        if len(live) == 1 and shares == len(live[0].key[1]):
+            text = "two ranks are trained on the same share of the data"
+            self._write("share_repeated", live[0].key, f"{name}.rank", mine, "different", text)
+        if shares != len(ranks):
+            return
+        key = [replicas.run_name(), ranks]
+        seed = getattr(sampler, "seed", None)
+        if getattr(sampler, "shuffle", False) and isinstance(seed, int):
+            text = "each rank takes its share of a random order of its own: some samples come twice, others never"
+            self._write("share_of_other_order", key, f"{name}.seed", seed, "same", text)
+        indices = _indices(getattr(sampler, "dataset", None))
+        if indices is not None:
+            self._write("share_of_other_data", key, "indices of the Subset", indices, "same", _OTHER_DATA)
+
+    def prepared_loader(self, loader: Any) -> None:
+        ranks = replicas.ranks_of_program()
+        chain = list(chain_of(getattr(loader, "batch_sampler", None)))
+        if len(ranks) < 2 or not any(type(sampler).__name__ == "BatchSamplerShard" for sampler in chain):  # noqa: PLR2004
+            return
+        self._look_for_share(chain, ranks)
+        indices = _indices(loader.dataset)
+        if indices is not None:
+            self._prepared += 1
+            whole = loader.dataset.dataset
+            count = len(whole) if hasattr(whole, "__len__") else 0
+            key = [replicas.run_name(), ranks, "prepared", count, self._prepared]
+            self._write("share_of_other_data", key, "indices of the Subset", indices, "same", _OTHER_DATA)
+
+    def _look_for_share(self, chain: list[Any], ranks: list[int]) -> None:
+        shares = [found for found in map(_shares_of, chain) if found > 1]
+        if len(shares) > 1 and math.prod(shares) > len(ranks):
+            text = f"a rank is trained on one of {math.prod(shares)} shares of the data: its share is shared out again"
+            self._watch.find("share_of_share", text, numbers={"shares": math.prod(shares), "ranks": len(ranks)})
+
+    def _write(self, check: str, key: list[Any], what: str, value: Any, wanted: str, text: str) -> None:
+        if self._watch.wants(check):
+            details = {"key": [*key, "sampler", len(self._written)], "number": 0, "what": what, "value": value}
+            self._watch.events.write("fact", check=check, wanted=wanted, text=text, **details)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    shares = _Shares(watch)
+    watch.listen("drawn", shares.drawn)
+    watch.listen("prepared_loader", shares.prepared_loader)
+
+
+def _shares_of(sampler: Any) -> int:
+    # Not by getattr: a wrapper may hand on the attributes of what it wraps.
+    shares = getattr(sampler, "__dict__", {}).get("num_replicas", 1)
+    if type(sampler).__name__ == "BatchSamplerShard":  # accelerate's
+        shares = sampler.num_processes
+    return shares if isinstance(shares, int) else 1
+
+
+def _indices(dataset: Any) -> str | None:
+    """Return a digest of the indices of a Subset, or None for other data."""
+    import torch
+
+    if not isinstance(dataset, torch.utils.data.Subset):
+        return None
+    indices = list(map(int, dataset.indices[:_INDICES]))
+    return f"{len(dataset)}, {hashlib.sha256(repr(indices).encode()).hexdigest()[:8]}"

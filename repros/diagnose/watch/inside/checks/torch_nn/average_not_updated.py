@@ -1,0 +1,45 @@
+"""An average of weights is updated before it is used.
+
+Speaks: when a `torch.optim.swa_utils.AveragedModel` is called after an optimizer has taken eight steps since it was
+made, and it was neither updated nor loaded: it still has the weights that it was made with.
+Silent: about an average that was updated once, or whose count of updates came from a checkpoint; about averages of
+other classes, and those that the program keeps by itself.
+Costs: a look at one counter for the first such call.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (Check("average_not_updated", "an average of weights is evaluated that was never updated"),)
+
+_STEPS = 8
+
+
+def listen(watch: Watch) -> None:
+    """Attach the check."""
+    still: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+    """The averages that were not updated yet, with the steps of all optimizers before they were made."""
+
+    def average_made(average: Any) -> None:
+        still[average] = watch.count("after_step")
+
+    def average_updated(average: Any) -> None:
+        still.pop(average, None)
+
+    def average_called(average: Any) -> None:
+        total = watch.count("after_step")
+        if total - still.get(average, total) < _STEPS:
+            return
+        since = total - still.pop(average)  # one look is enough
+        if int(average.n_averaged) == 0:
+            text = f"this {type(average).__name__} is used, and was not updated in {since} steps"
+            watch.find("average_not_updated", text, step=total)
+
+    watch.listen("average_made", average_made)
+    watch.listen("average_updated", average_updated)
+    watch.listen("average_called", average_called)

@@ -1,0 +1,170 @@
+"""Weights that are kept, to come back to them, are a copy.
+
+Speaks: `kept_weights_changed`: when a module loads a `state_dict` of its own that was taken earlier and not copied, and
+its weights have changed since: what is loaded is what the module has already, and the weights that were to be kept are
+lost. `kept_weights_saved`: when `torch.save` writes such a state that was taken after an optimizer's step, and
+other steps have changed it since. `kept_weights_written`: when, in four steps in a row, parameters that an optimizer
+holds are written to twice or more between its steps, or once after another `state_dict` was taken, while a state of
+theirs is kept that was taken before: an average that is kept in it is written into the weights themselves.
+Silent: about a state of another module, a copy, or one that came from a file; about what torch.distributed.checkpoint
+loads, since it reads a checkpoint into a state of the module; if nothing changed in between; about a state that was
+taken before the first step, or that is saved as soon as it was taken, which is saved as it is then; about writes
+through `.data`, as to clip weights; about an average's own weights, which no optimizer holds.
+Costs: one entry for each `state_dict` that is alive; a look at one tensor for each load; a walk over what is saved;
+while a state is kept, a look at the versions of four tensors in each step.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import weakref
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any, NamedTuple
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("kept_weights_changed", "a state that was kept is loaded, and has changed with the weights"),
+    Check("kept_weights_saved", "a state that was kept is saved, and has changed with the weights"),
+    Check("kept_weights_written", "an average is kept in the weights themselves"),
+)
+
+_MOST = 1000
+"""States that are remembered; a program that takes more of them does not keep them."""
+_TIMES = 4
+_LOOKS = 4
+_DEPTH = 5
+
+
+class _Taken(NamedTuple):
+    """A state that was taken."""
+
+    sample: Any
+    """A weak reference to its first tensor."""
+    version: int
+    """That tensor's version then."""
+    steps: int
+    """The steps of all optimizers then."""
+
+
+class _Kept:
+    """The states that were taken and may be kept."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._taken: dict[int, _Taken] = {}
+        self._written: dict[int, tuple[int, int]] = {}
+        """Of the samples that are looked at: the version after the last step, and after how many it was written."""
+        self._is_retaken = False
+        """Whether a state was taken since the last step."""
+
+    def state_taken(self, _: Any, state: Any) -> None:
+        sample = _sample(state)
+        self._is_retaken = True
+        if sample is not None:
+            while len(self._taken) >= _MOST:
+                self._taken.pop(next(iter(self._taken)))
+            self._taken[id(sample)] = _Taken(weakref.ref(sample), sample._version, self._steps())
+            for name in ("before_step", "after_step"):
+                self._watch.listen(name, getattr(self, name))
+
+    def _steps(self) -> int:
+        return self._watch.count("after_step")
+
+    def _changed(self, state: Any) -> _Taken | None:
+        """Return how a state was taken if it has changed since."""
+        sample = _sample(state)
+        taken = self._taken.get(id(sample))
+        is_it = taken is not None and sample is not None and taken.sample() is sample
+        return taken if is_it and taken is not None and sample._version != taken.version else None
+
+    def state_loading(self, module: Any, state: Any) -> None:
+        taken = self._changed(state)
+        if taken is None or _loads_a_checkpoint():
+            return
+        places = {parameter.data_ptr() for parameter in module.parameters() if type(parameter.data_ptr()) is int}
+        if _sample(state).data_ptr() in places:
+            name = type(module).__name__
+            text = f"the weights that this {name} loads are its own and have changed: what was kept is no copy"
+            self._watch.find("kept_weights_changed", text)
+
+    def saving(self, saved: Any) -> None:
+        for state in _states(saved):
+            taken = self._changed(state)
+            if taken is not None and 0 < taken.steps < self._steps():
+                steps = self._steps() - taken.steps
+                text = f"the weights that are saved were taken {steps} steps ago and have changed: they are no copy"
+                self._watch.find("kept_weights_saved", text, numbers={"steps": steps})
+
+    def before_step(self, optimizer: Any, number: int) -> None:
+        for key, (version, count) in list(self._written.items()):
+            taken = self._taken.get(key)
+            sample = taken.sample() if taken is not None else None
+            # A clipping of weights is one write.
+            if sample is None or sample._version - version < 1 + (not self._is_retaken):
+                del self._written[key]
+                continue
+            self._written[key] = (version, count + 1)
+            if count + 1 == _TIMES and _holds(optimizer, sample):
+                text = (
+                    f"weights of this {type(optimizer).__name__} are written between its steps, and a state of them is"
+                    " kept without a copy: is it an average?"
+                )
+                self._watch.find("kept_weights_written", text, step=number)
+
+    def after_step(self, *_: Any) -> None:
+        self._is_retaken = False
+        if not self._taken:
+            for name in ("before_step", "after_step"):
+                self._watch.ignore(name, getattr(self, name))
+        if not self._taken or self._watch.compiles:  # the steps of a compiled optimizer are not seen
+            return
+        looked = {}
+        for key, taken in list(itertools.islice(self._taken.items(), _LOOKS)):
+            sample = taken.sample()
+            if sample is None:
+                del self._taken[key]
+            elif taken.steps < self._steps() - 1:
+                looked[key] = (sample._version, self._written.get(key, (0, 0))[1])
+        self._written = looked
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    kept = _Kept(watch)
+    for name in ("state_taken", "state_loading", "saving"):
+        watch.listen(name, getattr(kept, name))
+
+
+def _loads_a_checkpoint() -> bool:
+    """Return whether torch.distributed.checkpoint loads, which reads a checkpoint into a state of the module first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and "torch/distributed/checkpoint/" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _sample(state: Any) -> Any:
+    """Return the first trainable tensor of a state, or None; a parameter itself is nothing that was kept."""
+    import torch
+
+    for value in state.values() if isinstance(state, Mapping) else ():
+        if type(value) is torch.Tensor and value.is_floating_point() and value.numel() and not value.is_meta:
+            return value
+    return None
+
+
+def _states(saved: Any, depth: int = 0) -> Any:
+    """Yield each dict in what is saved."""
+    if isinstance(saved, Mapping) and depth < _DEPTH:
+        yield saved
+        for value in list(saved.values()):
+            yield from _states(value, depth + 1)
+
+
+def _holds(optimizer: Any, sample: Any) -> bool:
+    return any(parameter.data_ptr() == sample.data_ptr() for parameter in parameters_of(optimizer))

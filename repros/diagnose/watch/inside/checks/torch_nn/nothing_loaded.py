@@ -1,0 +1,164 @@
+"""Weights that are loaded arrive, and are still there when the training begins.
+
+Speaks: `nothing_loaded`: when a module is called, or an optimizer takes a step, after a `load_state_dict(strict=False)`
+in which no key matched, although half of the keys or more differ by what they begin with alone, such as `module.`, and
+have the same shapes. `initialised_after_load`: at the first optimizer step of the process, when functions of
+`torch.nn.init` have filled all weights again that a module had loaded before, and no module was called in between.
+Silent: where the same module, one that holds it or a part of it has loaded something that matches; for a state that
+fits under no name; about parts of a model, as a new last layer, that are initialised again; after a call, since a
+training from the start may follow a test of what was loaded.
+Costs: the names of what was loaded; a look at each weight that is initialised before the first step.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("nothing_loaded", "no key of a state matched, and `strict=False` says nothing"),
+    Check("initialised_after_load", "the weights that were loaded are overwritten by new ones"),
+)
+
+_MOST_WORDS = 3
+"""Words that may stand before a key: `module.`, `_orig_mod.module.`, `model.encoder.`."""
+
+
+_UNTIL_FIRST_STEP = ("state_loaded", "initialised", "calling", "before_step")
+
+
+class _Unmatched:
+    """The loads in which nothing matched."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._suspects: dict[int, tuple[Any, str]] = {}
+
+    def state_loaded(self, module: Any, state: Any, result: Any) -> None:
+        keys = list(state) if isinstance(state, Mapping) else []
+        unexpected = set(getattr(result, "unexpected_keys", ()))
+        if not keys or not unexpected.issuperset(keys):
+            mine = {id(part) for part in module.modules()}
+            self._suspects = {
+                key: (reference, text)
+                for key, (reference, text) in self._suspects.items()
+                if key not in mine and not _holds(reference(), module)
+            }
+            return
+        count = _count_renamed(state, module)
+        if 2 * count >= len(keys):
+            own = next(key for key, _ in _tensors(module))
+            text = (
+                f"nothing was loaded: none of {len(keys)} keys matches this {type(module).__name__}, strict=False is"
+                f" silent, and {count} differ by their beginning alone ({keys[0]}, expected {own})"
+            )
+            self._suspects[id(module)] = (weakref.ref(module), text)
+            for name in ("calling", "before_step"):
+                self._watch.listen(name, getattr(self, name))
+
+    def calling(self, module: Any) -> None:
+        if id(module) in self._suspects:
+            reference, text = self._suspects.pop(id(module))
+            if reference() is module:
+                self._watch.find("nothing_loaded", text)
+
+    def adapter_filled(self, model: Any, *_: Any) -> None:
+        self._suspects.pop(id(model), None)  # `adapter_not_loaded` speaks of it
+
+    def before_step(self, *_: Any) -> None:
+        for reference, text in self._suspects.values():
+            if reference() is not None:
+                self._watch.find("nothing_loaded", text)
+        self._suspects.clear()
+        for name in ("calling", "before_step"):
+            self._watch.ignore(name, getattr(self, name))
+
+
+class _Overwritten:
+    """What was loaded and not used since, until the first step of the process."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._loaded: list[dict[int, Any]] = []
+        """The weights of each load that no call has used."""
+        self._filled: set[int] = set()
+        self._lost: list[set[int]] = []
+        """The weights of each load that were all filled again before the first call."""
+
+    def state_loaded(self, module: Any, state: Any, _: Any) -> None:
+        keys = set(state) if isinstance(state, Mapping) else set()
+        weights = {
+            id(parameter): weakref.ref(parameter)
+            for name, parameter in module.named_parameters()
+            if name in keys and parameter.dim() > 1
+        }
+        if len(weights) > 1:
+            self._loaded.append(weights)
+        self._filled -= weights.keys()
+
+    def initialised(self, tensor: Any) -> None:
+        if any(id(tensor) in weights and weights[id(tensor)]() is tensor for weights in self._loaded):
+            self._filled.add(id(tensor))
+
+    def calling(self, _: Any) -> None:
+        if self._loaded:
+            self._lost += [set(weights) for weights in self._loaded if self._filled.issuperset(weights)]
+            self._loaded.clear()
+            self._filled.clear()
+
+    def before_step(self, optimizer: Any, number: int) -> None:
+        for name in _UNTIL_FIRST_STEP:
+            self._watch.ignore(name, getattr(self, name))
+        self.calling(None)
+        held = {id(parameter) for parameter in parameters_of(optimizer)}
+        lost = [weights for weights in self._lost if weights <= held]
+        if lost:
+            text = f"all {len(lost[0])} weights that were loaded were initialised again before the first step"
+            self._watch.find("initialised_after_load", text, step=number, numbers={"weights": len(lost[0])})
+        self._lost.clear()
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    unmatched, overwritten = _Unmatched(watch), _Overwritten(watch)
+    watch.listen("state_loaded", unmatched.state_loaded)
+    watch.listen("adapter_filled", unmatched.adapter_filled)
+    for name in _UNTIL_FIRST_STEP:
+        watch.listen(name, getattr(overwritten, name))
+
+
+def _holds(module: Any, part: Any) -> bool:
+    return module is not None and any(inner is part for inner in module.modules())
+
+
+def _ends(key: str) -> Iterator[str]:
+    """Yield a key, and what is left of it without its first words."""
+    words = key.split(".")
+    for first in range(min(_MOST_WORDS + 1, len(words))):
+        yield ".".join(words[first:])
+
+
+def _count_renamed(state: Mapping[str, Any], module: Any) -> int:
+    """Return how many tensors of a state the module has under a key that begins otherwise."""
+    own = {(end, tuple(value.shape)) for key, value in _tensors(module) for end in _ends(key)}
+    return sum(
+        _is_tensor(value) and any((end, tuple(value.shape)) in own for end in _ends(key) if "." in end)
+        for key, value in state.items()
+    )
+
+
+def _tensors(module: Any) -> Iterator[tuple[str, Any]]:
+    # Not its `state_dict`, whose hooks are the program's.
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)

@@ -1,0 +1,114 @@
+"""Gradients reach the parameters, and stay until a step has used them.
+
+Speaks: `weight_unconnected`: when a plain `nn.Linear` or convolution is called with gradients on, in a step that is
+looked at, and no path of its output's graph leads to its weight, which is trained. `gradients_erased`: when gradients
+are zeroed with gradients off (inside an evaluation) that came after the last optimizer step, in parameters that an
+optimizer holds.
+Silent: `weight_unconnected`: for subclasses and layers whose weight is computed (weight norm, parametrizations), inside
+functional calls, under `torch.compile`. `gradients_erased`: about gradients that a training loop zeroes itself, such as
+those of a GAN's other half; about optimizers whose steps are compiled.
+Costs: a walk over at most 40 nodes of the graph for each such layer in a step that is looked at; for `zero_grad`, one
+look at the gradients if it is called with gradients off.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("weight_unconnected", "a layer's output does not depend on its trained weight"),
+    Check("gradients_erased", "an evaluation zeroes gradients that no step has used"),
+)
+
+_MOST_NODES = 40
+_PLAIN = {"Linear", "Conv1d", "Conv2d", "Conv3d"}
+
+
+class _Erased:
+    """The backward passes whose gradients no step has used yet."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._before = 0
+        """The backward passes until the last step."""
+
+    def made(self, optimizer: Any) -> None:
+        self._optimizers.add(optimizer)
+
+    def after_step(self, *_: Any) -> None:
+        self._before = self._watch.count("after_backward")
+
+    def zeroing(self, list_parameters: Any) -> None:
+        since = self._watch.count("after_backward") - self._before
+        torch = sys.modules["torch"]
+        if since == 0 or torch.is_grad_enabled():
+            return
+        # The steps of a compiled optimizer are not seen.
+        stepping = [optimizer for optimizer in self._optimizers if not self._watch.compiles or steps.get(optimizer, 0)]
+        held = {id(parameter) for optimizer in stepping for parameter in parameters_of(optimizer)}
+        lost = [parameter for parameter in list_parameters() if parameter.grad is not None and id(parameter) in held]
+        norms = [float(parameter.grad.norm()) for parameter in lost if parameter.grad.layout is torch.strided]
+        if any(0 < norm < float("inf") for norm in norms):
+            text = f"an evaluation erases the gradients of {since} backward passes before a step used them"
+            numbers = {"backwards": since, "parameters": len(lost)}
+            self._watch.find("gradients_erased", text, numbers=numbers)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    erased = _Erased(watch)
+    watch.listen("made", erased.made)
+    watch.listen("after_step", erased.after_step)
+    watch.listen("zeroing", erased.zeroing)
+
+    def called(module: Any, output: Any) -> None:
+        weight = _trained_weight(module)
+        if weight is None or not _is_tensor(output) or _leads_to(output, weight):
+            return
+        name = type(module).__name__
+        text = f"the output of this {name} does not depend on its weight: the weight gets no gradient from it"
+        watch.find("weight_unconnected", text, once=(id(module),), numbers={"shape": list(weight.shape)})
+
+    watch.listen("called", called)
+
+
+def _is_tensor(output: Any) -> bool:
+    return type(output) is sys.modules["torch"].Tensor
+
+
+def _trained_weight(module: Any) -> Any:
+    """Return the weight of a plain layer that is called to be trained, or None."""
+    if type(module).__name__ not in _PLAIN:  # the cheapest question first: it is asked of each module
+        return None
+    torch = sys.modules["torch"]  # asked of each module, for which an `import` takes too long
+    nn = torch.nn
+    if getattr(nn, type(module).__name__) is not type(module) or not torch.is_grad_enabled():
+        return None
+    weight = module._parameters.get("weight")
+    # A hook may exchange the output for another; inside a functional call the weight is no Parameter.
+    is_plain = type(weight) is nn.Parameter and weight.requires_grad and weight.is_leaf and not module._forward_hooks
+    return weight if is_plain and "forward" not in module.__dict__ and weight.layout is torch.strided else None
+
+
+def _leads_to(output: Any, weight: Any) -> bool:
+    """Return whether the graph of an output leads to a weight; also if there are too many nodes to tell."""
+    node = output.grad_fn
+    waiting, seen = [] if node is None else [node], 0
+    while waiting:
+        node = waiting.pop(0)
+        seen += 1
+        followings = [following for following, _ in node.next_functions if following is not None]
+        # Their names first: to ask a node for what it does not have takes longer.
+        if seen > _MOST_NODES or any(
+            type(following).__name__ == "AccumulateGrad" and following.variable is weight for following in followings
+        ):
+            return True
+        waiting += followings
+    return False

@@ -1,0 +1,157 @@
+"""Gradients are zeroed once a step has used them, and are clipped as they are.
+
+Speaks: `gradients_not_zeroed`: at an optimizer's fourth step, when a backward has added to the gradients of each step
+before, which nothing had changed since. `clipped_while_scaled`: at a step through an enabled GradScaler that was not
+asked to `unscale_`, when its optimizer's gradients were clipped before to a norm or value below the scale.
+Silent: after the first step whose gradients were zeroed, replaced or changed before the next backward, by whatever
+means; where the clipped norm has the scale in it; about `clip_grad_norm_(model.parameters(), ...)`, which does not show
+whose they are, in a program with several optimizers.
+Costs: a look at one small gradient in the first four steps of each optimizer; a set of names for each clipping.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("gradients_not_zeroed", "each step adds to the gradients that the one before has used"),
+    Check("clipped_while_scaled", "gradients are clipped while GradScaler's scale is still in them"),
+)
+
+_STEPS = 3
+"""Steps in a row that add to used gradients; one could be meant."""
+
+
+class _Probe:
+    """The gradient of one parameter since its last step."""
+
+    def __init__(self, parameter: Any, gradient: Any, count: int) -> None:
+        self.parameter = parameter
+        self.gradient: Any = weakref.ref(gradient)
+        self.version = gradient._version
+        self.count = count
+        self.is_kept = True
+        self.is_added_to = False
+
+    def before_backward(self) -> None:
+        """Notice whether it was zeroed; by way of `.data` that shows in its value alone."""
+        gradient = self.parameter.grad
+        self.is_kept = self.is_kept and self._is_same(gradient) and (self.is_added_to or bool(gradient.any()))
+
+    def after_backward(self) -> None:
+        """Notice whether the backward has added to it."""
+        gradient = self.parameter.grad
+        if gradient is None or gradient is not self.gradient():
+            self.is_kept = False
+        elif gradient._version != self.version:
+            self.version, self.is_added_to = gradient._version, True
+
+    def _is_same(self, gradient: Any) -> bool:
+        return gradient is not None and gradient is self.gradient() and gradient._version == self.version
+
+
+class _Used:
+    """The probe of each optimizer that has begun to train."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._probes: weakref.WeakKeyDictionary[Any, _Probe] = weakref.WeakKeyDictionary()
+
+    def before_backward(self) -> None:
+        for probe in list(self._probes.values()):
+            probe.before_backward()
+
+    def after_backward(self) -> None:
+        for probe in list(self._probes.values()):
+            probe.after_backward()
+
+    def after_close_step(self, optimizer: Any, number: int) -> None:
+        # After the step, since Lightning runs zero_grad and backward in a closure within it.
+        probe = self._probes.pop(optimizer, None) if self._probes else None
+        if probe is None and number != 1:
+            return
+        self._go_on(optimizer, probe, number)
+        change = self._watch.listen if self._probes else self._watch.ignore
+        for name in ("before_backward", "after_backward"):
+            change(name, getattr(self, name))
+
+    def _go_on(self, optimizer: Any, probe: _Probe | None, number: int) -> None:
+        if probe is not None and not (probe.is_kept and probe.is_added_to):
+            return
+        count = 0 if probe is None else probe.count + 1
+        if count == _STEPS:
+            text = f"gradients are never zeroed: each step of this {type(optimizer).__name__} adds to those before"
+            self._watch.find("gradients_not_zeroed", text, step=number)
+            return
+        parameter = probe.parameter if probe is not None else _smallest(optimizer)
+        if parameter is not None and parameter.grad is not None:
+            self._probes[optimizer] = _Probe(parameter, parameter.grad, count)
+
+
+class _Clipped:
+    """The gradients that were clipped since the last step."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._clipped: list[tuple[set[int] | None, float]] = []
+
+    def made(self, optimizer: Any) -> None:
+        self._optimizers.add(optimizer)
+
+    def clipping(self, parameters: Any, most: Any) -> None:
+        # A generator must not be used up: whose parameters it yields is not known.
+        names = {id(parameter) for parameter in parameters} if isinstance(parameters, (list, tuple)) else None
+        self._clipped = [*self._clipped[-3:], (names, float(most))]
+        self._watch.listen("after_step", self.after_step)
+
+    def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
+        clipped, self._clipped = self._clipped, []
+        inner = getattr(optimizer, "optimizer", optimizer)
+        if not clipped or not scaler.is_enabled() or _is_unscaled(scaler, inner):
+            return
+        held = {id(parameter) for parameter in parameters_of(inner) if parameter.grad is not None}
+        for names, most in clipped:
+            is_its = len(self._optimizers) == 1 if names is None else bool(names & held)
+            scale = float(scaler.get_scale())
+            if is_its and scale > max(1.0, most):
+                text = f"gradients are clipped to {most:g} while they are scaled by {scale:g}: unscale_ was not called"
+                self._watch.find("clipped_while_scaled", text, numbers={"clipped": most, "scale": scale})
+                return
+
+    def after_step(self, *_: Any) -> None:
+        self._clipped.clear()
+        self._watch.ignore("after_step", self.after_step)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    used, clipped = _Used(watch), _Clipped(watch)
+    watch.listen("after_close_step", used.after_close_step)
+    for name in ("made", "clipping", "scaler_steps"):
+        watch.listen(name, getattr(clipped, name))
+
+
+def _smallest(optimizer: Any) -> Any:
+    """Return the smallest parameter with a plain gradient that is not zero, or None."""
+    import torch
+
+    found = [
+        parameter
+        for parameter in parameters_of(optimizer)
+        if type(parameter.grad) is torch.Tensor and parameter.grad.layout is torch.strided and parameter.grad.numel()
+    ]
+    for parameter in sorted(found, key=torch.Tensor.numel)[:3]:
+        if bool(parameter.grad.any()):
+            return parameter
+    return None
+
+
+def _is_unscaled(scaler: Any, optimizer: Any) -> bool:
+    state = getattr(scaler, "_per_optimizer_states", {}).get(id(optimizer))
+    return state is not None and getattr(state.get("stage"), "name", "") != "READY"

@@ -1,0 +1,169 @@
+"""A training that goes on from a checkpoint restores what belongs to its optimizer.
+
+Speaks: `rate_reset`: when a scheduler's state is loaded that belongs to the rate that the optimizer had been loaded
+with and no longer has. `schedule_not_restored`: at the second rate after a load, for LambdaLR, OneCycleLR and
+CosineAnnealingWarmRestarts, which compute it from the first one: the load had changed the rate, the scheduler was there
+already, was at its beginning and was not loaded; and for CosineAnnealingLR, StepLR, MultiStepLR, SequentialLR,
+PolynomialLR and LinearLR, which count from their own beginning, also if they are made after the load: the optimizer was
+loaded with a state and a rate below its `initial_lr`. `scaler_not_restored`: at the first step of an enabled GradScaler
+with the default scale, that was not loaded and whose optimizer was, with a state.
+Silent: about ExponentialLR and others that multiply the present rate without a count; about a rate that the program has
+set after the load; about a scheduler that was stepped forward before training; about a scaler that was given a scale;
+about a state that was loaded once the training had begun (a roll-back); about the epoch of a sampler and random
+generators, whose owner may have no state to restore.
+Costs: nothing in a step, but for a look at the rate while a scheduler is suspected.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("rate_reset", "a scheduler made after the optimizer was loaded overwrites the rate that was loaded"),
+    Check("schedule_not_restored", "a schedule begins anew on an optimizer in the middle of one"),
+    Check("scaler_not_restored", "a GradScaler searches its scale anew on an optimizer that is not new"),
+)
+
+_ABSOLUTE = {"LambdaLR", "OneCycleLR", "CosineAnnealingWarmRestarts"}
+_COUNTING = {"CosineAnnealingLR", "StepLR", "MultiStepLR", "SequentialLR", "PolynomialLR", "LinearLR"}
+"""Schedulers that go on from the present rate, by their own count."""
+_DEFAULT_SCALE = 65536.0
+
+
+class _Restored:
+    """What was loaded, and what was made and stepped."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._rates: weakref.WeakKeyDictionary[Any, list[float]] = weakref.WeakKeyDictionary()
+        """The rates that each optimizer was loaded with."""
+        self._before: weakref.WeakKeyDictionary[Any, list[float]] = weakref.WeakKeyDictionary()
+        self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._suspects: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        """Schedulers at their beginning whose optimizer was loaded in the middle of a schedule."""
+        self._unmoved: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Suspects that were at their beginning in a backward after the load: nobody steps them to their place."""
+        self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Optimizers that were loaded with a state and have not stepped since."""
+        self._scalers: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Scalers that were loaded or have stepped."""
+
+    def loading(self, optimizer: Any, *_: Any) -> None:
+        self._before[optimizer] = _rates(optimizer)
+
+    def loaded(self, optimizer: Any, *_: Any) -> None:
+        rates = self._rates[optimizer] = _rates(optimizer)
+        if optimizer.state:
+            self._fresh.add(optimizer)
+            self._watch.listen("before_step", self.before_step)
+        if rates == self._before.pop(optimizer, rates):
+            return
+        suspects = [
+            scheduler
+            for scheduler in self._schedulers
+            if scheduler.optimizer is optimizer and scheduler.last_epoch == 0
+        ]
+        if suspects:
+            kinds = _ABSOLUTE | _COUNTING if _is_midway(optimizer) else _ABSOLUTE
+            self._suspect(optimizer)[:] = [
+                weakref.ref(scheduler) for scheduler in suspects if type(scheduler).__name__ in kinds
+            ]
+
+    def scheduled(self, scheduler: Any) -> None:
+        self._schedulers.add(scheduler)
+        optimizer = getattr(scheduler, "optimizer", None)
+        is_new = type(scheduler).__name__ in _COUNTING and optimizer in self._fresh and scheduler.last_epoch == 0
+        # One that has a rate of its own sets it at once.
+        if is_new and _is_midway(optimizer) and _rates(optimizer) == self._rates[optimizer]:
+            self._suspect(optimizer).append(weakref.ref(scheduler))
+
+    def _suspect(self, optimizer: Any) -> list[Any]:
+        for name in ("before_backward", "before_step"):
+            self._watch.listen(name, getattr(self, name))
+        return self._suspects.setdefault(optimizer, [])
+
+    def schedule_loaded(self, scheduler: Any, state: Any = None, *_: Any) -> None:
+        optimizer = getattr(scheduler, "optimizer", None)
+        if optimizer is None:
+            return
+        self._suspects.pop(optimizer, None)
+        rates, present = self._rates.get(optimizer), _rates(optimizer)
+        expected = state.get("_last_lr") if isinstance(state, dict) else None
+        if expected is not None and rates == [float(rate) for rate in expected] and present != rates:
+            text = (
+                f"the optimizer was loaded with the rate {rates[0]:g}, which its scheduler has reset to {present[0]:g}"
+            )
+            self._watch.find("rate_reset", text, numbers={"loaded": rates[0], "used": present[0]})
+
+    def before_backward(self) -> None:
+        if not self._suspects:
+            self._watch.ignore("before_backward", self.before_backward)
+        for suspects in list(self._suspects.values()):
+            self._unmoved.update(scheduler for scheduler in _live(suspects) if scheduler.last_epoch == 0)
+
+    def before_step(self, optimizer: Any, number: int) -> None:
+        if not self._fresh and not self._suspects:
+            self._watch.ignore("before_step", self.before_step)
+            return
+        self._fresh.discard(optimizer)
+        suspects = self._suspects.get(optimizer)
+        if suspects is None:
+            return
+        loaded, present = self._rates[optimizer], _rates(optimizer)
+        if present == loaded and any(scheduler.last_epoch == 0 for scheduler in _live(suspects)):
+            return  # the schedule has not moved yet
+        del self._suspects[optimizer]
+        for scheduler in _live(suspects):
+            name = type(scheduler).__name__
+            has_turned = present not in (loaded, []) or name in _COUNTING
+            # Not the number of the step: GradScaler may have skipped the ones before.
+            if scheduler in self._unmoved and has_turned and _last(scheduler) == present:
+                text = (
+                    f"the optimizer was loaded in the middle of a schedule, at the rate {loaded[0]:g},"
+                    f" and {name} begins anew: {present[0]:g}"
+                )
+                numbers = {"loaded": loaded[0], "used": present[0]}
+                self._watch.find("schedule_not_restored", text, step=number, numbers=numbers, names=[name])
+                return
+
+    def scaler_loaded(self, scaler: Any) -> None:
+        self._scalers.add(scaler)
+
+    def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
+        if scaler in self._scalers:
+            return
+        self._scalers.add(scaler)
+        inner = getattr(optimizer, "optimizer", optimizer)
+        if inner in self._fresh and scaler.is_enabled() and getattr(scaler, "_init_scale", None) == _DEFAULT_SCALE:
+            text = f"the optimizer goes on from a loaded state, and its GradScaler begins anew at {_DEFAULT_SCALE:g}"
+            self._watch.find("scaler_not_restored", text, numbers={"scale": _DEFAULT_SCALE})
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    checks = _Restored(watch)
+    observed = ("loading", "loaded", "scheduled", "schedule_loaded")
+    for name in (*observed, "scaler_loaded", "scaler_steps"):
+        watch.listen(name, getattr(checks, name))
+
+
+def _rates(optimizer: Any) -> list[float]:
+    return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+
+
+def _is_midway(optimizer: Any) -> bool:
+    """Return whether a schedule has lowered the rate of an optimizer that has stepped."""
+    groups = optimizer.param_groups
+    return bool(optimizer.state) and any(float(group["lr"]) < float(group.get("initial_lr", 0)) for group in groups)
+
+
+def _live(references: list[Any]) -> list[Any]:
+    return [scheduler for scheduler in (reference() for reference in references) if scheduler is not None]
+
+
+def _last(scheduler: Any) -> list[float]:
+    return [float(rate) for rate in getattr(scheduler, "_last_lr", ())]

@@ -1,0 +1,155 @@
+"""The labels of a language model's batch hold what is to be learned (transformers).
+
+Speaks: `end_of_text_not_learned`: when DataCollatorForLanguageModeling (`mlm=False`) gives an end of text that the
+attention mask counts the label -100, since it is the padding token as well. `given_labels_replaced`: when the samples
+that this collator is given have labels of -100, or of the padding token, where its batch has a token to learn.
+`labels_all_masked`: when all labels of three batches in a row are -100 in a training of `Trainer`.
+`prompts_fill_length`: when all labels of one batch of TRL's SFTTrainer are -100, and each of its rows is as long as
+`max_length`: the prompts have left no place for what is to be learned.
+Silent: about the first token of a text, whose label no causal model uses; about samples without an attention mask that
+have one length and end in several padding tokens, which may be padding; for `mlm=True`; for collators and
+trainers of a class of one's own that makes labels, or the loss, itself; about a batch without labels here and there,
+but for `prompts_fill_length`, which is silent where rows are packed or of several lengths.
+Costs: a look at the first four batches of a process, and at those that are due after them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("end_of_text_not_learned", "the end of text is the padding token as well, and a collator masks its labels"),
+    Check("given_labels_replaced", "a collator makes labels of its own, in the place of masked ones that it is given"),
+    Check("labels_all_masked", "all labels of several batches in a row are -100"),
+    Check("prompts_fill_length", "max_length cuts all that is to be learned from a batch"),
+)
+
+_FIRST = 4
+_IGNORED = -100
+_BATCHES = 3
+_OWN = ("transformers", "trl")
+"""Packages whose subclasses add nothing to what the checks assume."""
+
+
+class _Collated:
+    """The batches of the collators of this process."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def collated(self, collator: Any, examples: Any, batch: Any) -> None:
+        number = self._watch.count("collated")
+        if getattr(collator, "mlm", True) or not isinstance(batch, Mapping):
+            return
+        if number > _FIRST and not self._watch.is_due(number):
+            return
+        tokenizer = getattr(collator, "tokenizer", None)
+        padding, labels = getattr(tokenizer, "pad_token_id", None), batch.get("labels")
+        if labels is None or padding is None:
+            return
+        ids, mask = batch["input_ids"], batch.get("attention_mask")
+        if labels.dim() != 2 or ids.shape != labels.shape or mask is None or mask.shape != ids.shape:  # noqa: PLR2004
+            return
+        if getattr(tokenizer, "eos_token_id", None) == padding and _makes_labels(collator, _OWN):
+            self._look_for_end(padding, examples, ids, mask, labels)
+        if _makes_labels(collator, _OWN[:1]):
+            self._look_for_given(padding, examples, mask, labels)
+
+    def _look_for_end(self, padding: int, examples: Any, ids: Any, mask: Any, labels: Any) -> None:
+        if _may_be_padded(padding, examples):
+            return
+        is_later = mask.cumsum(-1) > 1
+        lost = int(((ids == padding) & (mask == 1) & (labels == _IGNORED) & is_later).sum())
+        if lost:
+            text = (
+                f"the end of text is the padding token as well ({padding}): its label is {_IGNORED}"
+                f" {lost} times in this batch of {len(ids)}, and the model does not learn to end"
+            )
+            self._watch.find("end_of_text_not_learned", text, numbers={"token": padding, "masked": lost})
+
+    def _look_for_given(self, padding: int, examples: Any, mask: Any, labels: Any) -> None:
+        replaced = 0
+        for example, counts, made in zip(examples, mask.tolist(), labels.tolist()):
+            given = _numbers(example.get("labels")) if isinstance(example, Mapping) else None
+            kept = [label for label, counted in zip(made, counts) if counted]
+            if given is not None and len(given) == len(kept):
+                replaced += sum(g in {_IGNORED, padding} and m not in {_IGNORED, g} for g, m in zip(given, kept))
+        if replaced:
+            text = (
+                f"the samples' own labels mask {replaced} tokens of this batch;"
+                " DataCollatorForLanguageModeling replaces them, and these are learned"
+            )
+            self._watch.find("given_labels_replaced", text, numbers={"tokens": replaced})
+
+
+def _listen_in_training(watch: Watch) -> None:
+    masked: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+    def training_on(trainer: Any, inputs: Any) -> None:
+        number, before = watch.count("training_on"), masked.get(trainer, 0)
+        if not (before or number <= _BATCHES or watch.is_due(number)):
+            return
+        labels = inputs.get("labels") if isinstance(inputs, Mapping) else None
+        if labels is None or not hasattr(labels, "is_floating_point") or labels.dim() == 0 or not labels.numel():
+            return
+        package = getattr(type(trainer).compute_loss, "__module__", "").partition(".")[0]
+        is_masked = not labels.is_floating_point() and package in _OWN and bool((labels == _IGNORED).all())
+        masked[trainer] = before + 1 if is_masked else 0
+        if is_masked and _fills_length(trainer, inputs, labels):
+            length = labels.shape[1]
+            text = (
+                f"all {len(labels)} samples of this batch are cut at max_length={length} within their prompts:"
+                " no label is left, and the step has a loss of zero"
+            )
+            watch.find("prompts_fill_length", text, numbers={"samples": len(labels), "length": length}, place=None)
+        if masked[trainer] == _BATCHES:
+            text = f"all labels of {_BATCHES} batches in a row are {_IGNORED}: nothing is learned from them"
+            shape = list(labels.shape)
+            watch.find("labels_all_masked", text, numbers={"batches": _BATCHES, "labels": shape}, place=None)
+
+    watch.listen("training_on", training_on)
+
+
+def _fills_length(trainer: Any, inputs: Mapping[str, Any], labels: Any) -> bool:
+    """Return whether each row of a batch of TRL's SFTTrainer is full, up to the length at which samples are cut."""
+    arguments = trainer.args
+    length = getattr(arguments, "max_length", None) or getattr(arguments, "max_seq_length", None)
+    is_its = any(kind.__name__ == "SFTTrainer" for kind in type(trainer).__mro__)
+    mask: Any = inputs.get("attention_mask")
+    is_whole = mask is not None and mask.shape == labels.shape and not getattr(arguments, "packing", False)
+    return bool(is_its and is_whole and labels.shape[-1] == length and mask.all())
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    watch.listen("collated", _Collated(watch).collated)
+    _listen_in_training(watch)
+
+
+def _makes_labels(collator: Any, packages: tuple[str, ...]) -> bool:
+    """Return whether the methods that make a batch are those of libraries."""
+    methods = (getattr(type(collator), name, None) for name in ("__call__", "torch_call"))
+    return all(getattr(method, "__module__", "").partition(".")[0] in packages for method in methods)
+
+
+def _may_be_padded(padding: int, examples: Any) -> bool:
+    """Return whether samples without a mask of their own may have been padded before."""
+    rows = [_numbers(one.get("input_ids") if isinstance(one, Mapping) else one) for one in examples]
+    if all(isinstance(one, Mapping) and "attention_mask" in one for one in examples):
+        return False
+    known = [row for row in rows if row]
+    ends = any(row[-2:] == [padding] * 2 or row[:2] == [padding] * 2 for row in known)
+    return len(known) < len(rows) or (len({len(row) for row in known}) == 1 and ends)
+
+
+def _numbers(values: Any) -> list[Any] | None:
+    """Return the numbers of a sequence of one dimension, or None."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    is_flat = isinstance(values, (list, tuple)) and not any(isinstance(value, (list, tuple)) for value in values)
+    return list(values) if is_flat else None
