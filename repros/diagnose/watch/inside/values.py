@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import weakref
 from collections.abc import Callable
@@ -13,6 +14,14 @@ Known = dict[int, tuple[float, float]]
 _PART = 1 << 18
 """Elements that a processor's own cache holds."""
 _SAMPLE = 256
+
+
+def stable_digest(*values: object) -> str:
+    """Return a short digest of numbers, texts and lists of them, which is the same in every process.
+
+    Not `hash`, which differs between processes for texts and, since Python 3.10, between two NaNs.
+    """
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
 def is_capturing() -> bool:

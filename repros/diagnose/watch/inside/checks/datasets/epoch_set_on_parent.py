@@ -26,6 +26,7 @@ from typing import Any
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.place import user_place
+from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
@@ -124,7 +125,7 @@ class _Splits:
         if indices is None or not self._watch.wants("split_differs"):
             return
         first = indices.column(0)[:_INDICES].to_pylist()
-        value = f"{len(chosen)}, {hashlib.sha256(repr(first).encode()).hexdigest()[:8]}"
+        value = f"{len(chosen)}, {stable_digest(*first)}"
         self._counts[fingerprint] = self._counts.get(fingerprint, 0) + 1
         data = [fingerprint, self._counts[fingerprint]]
         self._held.append({"data": data, "text": text, "value": value, "place": user_place()})

@@ -23,6 +23,7 @@ import weakref
 from typing import Any, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
@@ -104,7 +105,7 @@ class _Seeds:
         self._seeded_at = -2
         """The steps that there were when a seed was set last."""
         self._is_spaced = True
-        self._times: weakref.WeakKeyDictionary[Any, dict[tuple[Any, int], int]] = weakref.WeakKeyDictionary()
+        self._times: weakref.WeakKeyDictionary[Any, dict[tuple[Any, str], int]] = weakref.WeakKeyDictionary()
 
     def seeded(self, seed: Any) -> None:
         if self._watch.is_later("before_step", "after_step"):
@@ -127,7 +128,7 @@ class _Seeds:
         if torch.equal(state, torch.Generator().manual_seed(int(seed)).get_state()):
             return  # nothing was drawn
         times = self._times.setdefault(optimizer, {})
-        key = (seed, hash(tuple(state.tolist())))
+        key = (seed, stable_digest(state.tolist()))
         times[key] = times.get(key, 0) + 1
         if times[key] == _TIMES:
             text = f"torch is seeded with {seed} again and again in this training: it draws the same numbers each time"
@@ -138,7 +139,7 @@ class _Seeds:
 
 
 def _listen_in_workers(watch: Watch) -> None:
-    begun: dict[str, int] = {}
+    begun: dict[str, str] = {}
 
     def worker_begins() -> None:
         begun.clear()
@@ -190,15 +191,15 @@ def _worker() -> Any:
     return None if module is None else module.get_worker_info()
 
 
-def _generators() -> dict[str, int]:
-    """Return a number for the state of each library's generator, the same in every process."""
+def _generators() -> dict[str, str]:
+    """Return a digest of the state of each library's random generator, the same in every process."""
     import random
 
     import torch
 
-    found = {"torch": hash(tuple(torch.get_rng_state().tolist())), "Python": hash(random.getstate()[1])}
+    found = {"torch": stable_digest(torch.get_rng_state().tolist()), "Python": stable_digest(random.getstate()[1])}
     numpy = sys.modules.get("numpy.random")
     if numpy is not None:
         _, keys, place, *_ = numpy.get_state()
-        found["NumPy"] = hash((*keys.tolist(), place))
+        found["NumPy"] = stable_digest(keys.tolist(), place)
     return found

@@ -45,7 +45,7 @@ def listen(watch: Watch) -> None:
             return
         present = _numbers(dataset)
         _, before = begun.get(id(dataset), (None, present))
-        changed = sorted(name for name, value in before.items() if present.get(name) != value)
+        changed = sorted(name for name, value in before.items() if repr(present.get(name)) != repr(value))
         if changed:
             name = type(dataset).__name__
             text = f"{name} is begun again before anything was trained on it: its {changed[0]} has moved on"
@@ -95,11 +95,14 @@ def _leaf(batch: Any) -> Any:
 
 
 def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two tensors, numbers or texts are equal; NaN, a missing value, equals NaN."""
     import torch
 
     if torch.is_tensor(one) and torch.is_tensor(other):
-        return one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all())
-    return one is not None and type(one) is type(other) and not torch.is_tensor(one) and bool(one == other)
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        return bool(((one == other) | ((one != one) & (other != other))).all())  # noqa: PLR0124 - NaN
+    return one is not None and type(one) is type(other) and repr(one) == repr(other)
 
 
 def _numbers(dataset: Any) -> dict[str, Any]:

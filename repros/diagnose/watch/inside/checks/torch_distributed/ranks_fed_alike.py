@@ -23,7 +23,7 @@ from typing import Any
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps, unstepped
-from repros.diagnose.watch.inside.values import digest
+from repros.diagnose.watch.inside.values import digest, stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
@@ -46,7 +46,7 @@ class _Fed:
         """The replica that is being called and has shown no tensor yet."""
         self._entered: dict[int, tuple[Any, Any]] = {}
         """The shape, and a copy of a sample, of what entered each replica first since the last step, by its `id`."""
-        self._seen: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        self._seen: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
 
     def begins(self, _: Any = None) -> None:
         """Listen for data: there is a replica, or a new optimizer."""
@@ -73,18 +73,18 @@ class _Fed:
         held = {id(parameter) for parameter in parameters_of(optimizer)}
         for replica in replicas.replicas:
             if id(replica) in entered and held & replica.trained:
-                self._note(replica, optimizer, number, _number_of(*entered[id(replica)]))
+                self._note(replica, optimizer, number, _digest_of(*entered[id(replica)]))
                 return
 
-    def _note(self, replica: Any, optimizer: Any, number: int, value: int) -> None:
+    def _note(self, replica: Any, optimizer: Any, number: int, value: str) -> None:
         seen = self._seen.setdefault(optimizer, [])
         seen.append(value)
-        if number == _STEPS[-1] and len({*seen} - {0}) == len(_STEPS) and self._watch.wants("ranks_fed_alike"):
+        if number == _STEPS[-1] and len({*seen} - {""}) == len(_STEPS) and self._watch.wants("ranks_fed_alike"):
             text = (
                 "possible: two ranks are trained on the same data, which entered their wrapper in steps 1, 2, 4 and 8"
             )
-            details = {"key": [*replica.key, "fed"], "number": number, "what": "number of the data", "text": text}
-            details.update(value=hash(tuple(seen)), wanted="different")
+            details = {"key": [*replica.key, "fed"], "number": number, "what": "digest of the data", "text": text}
+            details.update(value=stable_digest(*seen), wanted="different")
             self._watch.events.write("fact", check="ranks_fed_alike", **details)
 
 
@@ -171,10 +171,15 @@ def _sample_of(tensor: Any) -> Any:
         return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
 
 
-def _number_of(shape: Any, sample: Any) -> int:
-    """Return a number for what is in a tensor, the same in all processes; 0 for few different values."""
-    values = sample.tolist()
-    return hash((*shape, *values)) if len({*values}) >= _VALUES else 0
+def _digest_of(shape: Any, sample: Any) -> str:
+    """Return a digest of a tensor, the same in all processes; "" for one with few different values.
+
+    Args:
+        shape: the tensor's.
+        sample: some of its values, of shape (n,); NaN counts as one value.
+    """
+    values = [repr(value) for value in sample.tolist()]
+    return stable_digest(*shape, *values) if len({*values}) >= _VALUES else ""
 
 
 def _is_one_of_several() -> bool:

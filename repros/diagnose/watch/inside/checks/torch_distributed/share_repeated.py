@@ -17,7 +17,6 @@ Costs: one line for each sampler.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import weakref
 from typing import Any
@@ -25,6 +24,7 @@ from typing import Any
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.loaders import chain_of
+from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
@@ -134,4 +134,4 @@ def _indices(dataset: Any) -> str | None:
     if not isinstance(dataset, torch.utils.data.Subset):
         return None
     indices = list(map(int, dataset.indices[:_INDICES]))
-    return f"{len(dataset)}, {hashlib.sha256(repr(indices).encode()).hexdigest()[:8]}"
+    return f"{len(dataset)}, {stable_digest(*indices)}"
