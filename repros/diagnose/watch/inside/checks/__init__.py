@@ -47,6 +47,7 @@ FAMILIES = {
 class Family(Protocol):
     """A module of this folder's folders."""
 
+    __name__: str
     CHECKS: tuple[Check, ...]
     listen: Callable[[Watch], None]
     """Attaches the checks to the observations of a process."""

@@ -1,13 +1,24 @@
-"""What accelerate accumulates over several micro-batches comes to the step whole.
+"""What accelerate accumulates over several micro-batches reaches the step whole.
 
-Speaks: `clipped_while_accumulating`: when a norm of gradients is clipped, and made smaller by that, while
-`accelerator.sync_gradients` is False, and the next backward adds to them. `accumulated_gradients_zeroed`: when a
-prepared optimizer has left out a step, since gradients are accumulated, and these are zeroed before its next step,
+## What it does
+`clipped_while_accumulating`: reports a norm of gradients that is clipped, and made smaller by that, while
+`accelerator.sync_gradients` is False, if the next backward adds to them. `accumulated_gradients_zeroed`: reports
+gradients that are zeroed after a prepared optimizer has left out a step to accumulate them and before its next step,
 without another micro-batch that is left out in between.
-Silent: about a norm below the limit, and a limit that is infinite; about gradients that are clipped by their values;
-about gradients that are zeroed where no step follows (a remainder that is dropped, a micro-batch that is skipped).
-Costs: a transfer of one number for each of the first 8 clippings while gradients are accumulated, and those that are
-due after them; a look at the gradients for each `zero_grad` while a step waits.
+
+## Why is this bad?
+The micro-batches of a step have different weights, or all but the last are lost.
+
+## Example
+`accelerator.clip_grad_norm_(...)` without `if accelerator.sync_gradients:`.
+
+## Known misses
+Norms below the limit, and an infinite limit. Gradients that are clipped by value. Gradients that are zeroed with no
+step after them (a remainder that is dropped, a micro-batch that is skipped).
+
+## Cost
+A transfer of one number for each of the first 8 clippings while gradients are accumulated, and for the inspected ones
+after them; one look at the gradients for each `zero_grad` while a step waits.
 """
 
 from __future__ import annotations

@@ -1,12 +1,24 @@
-"""`gather_for_metrics` gets what it can cut: one batch, while the loop over its loader goes on (accelerate).
+"""`gather_for_metrics` gets one batch, while the loop over its loader goes on (accelerate).
 
-Speaks: `gathered_after_the_loop`: when it is called outside of any loop over a prepared loader, on several ranks, with
-a tensor that has a row for each sample that this rank had in the last pass, and these passes together had more rows
-than the data set has samples: the repeated ones are not cut. `gathered_as_one_batch`: when it is called at the last
-batch of a pass, with a tensor that has the rows of all its batches: as many are kept as the last batch has samples.
-Silent: where no sample was repeated; about tensors of another length, such as a loss, and objects that are no tensors;
-about loaders without `even_batches`, which repeat none, and data sets without a length.
-Costs: a look at the first dimensions of what is gathered.
+## What it does
+`gathered_after_the_loop`: reports a call outside of any loop over a prepared loader, on several ranks, with a tensor
+that has a row for each sample that this rank had in the last pass, if the passes of all ranks had more rows than the
+data set has samples. `gathered_as_one_batch`: reports a call at the last batch of a pass with a tensor that has the
+rows of all its batches.
+
+## Why is this bad?
+The repeated samples, which fill up the last batch, are counted twice in the metric; or all but the last batch's number
+of predictions are cut.
+
+## Example
+`accelerator.gather_for_metrics(torch.cat(predictions))` after the loop.
+
+## Known misses
+Passes in which no sample was repeated. Tensors of another length, such as a loss, and objects that are no tensors.
+Loaders without `even_batches`, which repeat none, and data sets without a length.
+
+## Cost
+One look at the first dimensions of what is gathered.
 """
 
 from __future__ import annotations

@@ -1,10 +1,20 @@
-"""accelerate's hooks take inputs to the device of the weights.
+"""accelerate's hooks move inputs to the device of the weights.
 
-Speaks: when a module is called whose `AlignDevicesHook` moves its inputs to another device than the one that all its
-parameters are on.
-Silent: about hooks that offload, which move the weights as well, about other kinds of hook, and about parameters on
-several devices or on `meta`.
-Costs: one look into `module.__dict__` for each call in a step that is looked at, shared with that for copies.
+## What it does
+Reports `inputs_on_other_device` when a module is called whose `AlignDevicesHook` moves its inputs to another device
+than the one that all its parameters are on.
+
+## Why is this bad?
+The call raises, or copies each input between devices.
+
+## Example
+`model.to("cuda:1")` after `dispatch_model` has put it on `cuda:0`.
+
+## Known misses
+Hooks that offload, which move the weights as well, other kinds of hook, and parameters on several devices or on `meta`.
+
+## Cost
+One look into `module.__dict__` for each call in an inspected step, shared with `copy_runs_original`.
 """
 
 from __future__ import annotations

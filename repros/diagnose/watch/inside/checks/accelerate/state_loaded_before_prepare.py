@@ -1,16 +1,29 @@
 """What accelerate has prepared is loaded, read and scheduled as the program counts.
 
-Speaks: `state_loaded_before_prepare`: at the first backward, or the program's end, when `load_state` had no model,
-optimizer or scheduler to load into, its folder holds a model's weights, and the accelerator has prepared a model since.
-`batches_skipped_again`, possible: when a pass leaves out as many first batches of a loader as a pass before it that has
-come to its end (`skip_first_batches`). `schedule_ahead`: at the program's end, when a prepared scheduler was stepped
-exactly as often as its schedule is long, at least 4 times, and has counted one step for each rank each time.
-Silent: where a later `load_state` or `load_state_dict` has loaded something, a hook loads the models, or objects of the
-program's own are registered; where states were loaded between the two passes, and about iterable data sets; about
-schedules whose length is not known, with `split_batches` or `step_scheduler_with_optimizer=False`, that go on from a
-checkpoint, or of a process that is killed.
-Costs: a look at the schedule for each step of a prepared scheduler on several ranks, and a list of a checkpoint's files
-for a `load_state` that loads nothing.
+## What it does
+`state_loaded_before_prepare`: reports, at the first backward or the program's end, a `load_state` that had no model,
+optimizer or scheduler to load into, if its folder holds a model's weights and the accelerator has prepared a model
+since. `batches_skipped_again` (possible): reports a pass that leaves out as many first batches of a loader as an
+earlier pass that has come to its end (`skip_first_batches`). `schedule_ahead`: reports, at the program's end, a
+prepared scheduler that was stepped exactly as often as its schedule is long, at least 4 times, and has counted one step
+for each rank each time.
+
+## Why is this bad?
+The resumed training begins with random weights; later epochs lack their first batches; or the learning rate is at its
+end too early.
+
+## Example
+`accelerator.load_state(folder)` before `accelerator.prepare(model, optimizer)`.
+
+## Known misses
+A later `load_state` or `load_state_dict` that has loaded something, a hook that loads the models, or registered objects
+of the program's own. States that were loaded between the two passes, and iterable data sets. Schedules of unknown
+length, with `split_batches` or `step_scheduler_with_optimizer=False`, that resume from a checkpoint, or of a process
+that is killed.
+
+## Cost
+One look at the schedule for each step of a prepared scheduler on several ranks, and a list of a checkpoint's files for
+a `load_state` that loads nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +39,8 @@ from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
     Check("state_loaded_before_prepare", "load_state is called before prepare, and loads no weights"),
-    Check("batches_skipped_again", "the batches that a resume leaves out are left out in a later epoch, too"),
-    Check("schedule_ahead", "a prepared scheduler counts a step for each rank, and its schedule those of one"),
+    Check("batches_skipped_again", "the first batches that a resume skips are skipped in a later epoch, too"),
+    Check("schedule_ahead", "a prepared scheduler counts one step for each rank in each step"),
 )
 
 _REGISTERED = ("_models", "_optimizers", "_schedulers", "_custom_objects", "_load_model_state_pre_hook")

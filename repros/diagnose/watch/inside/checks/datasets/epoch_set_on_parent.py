@@ -1,17 +1,28 @@
 """A data set gives the rows, and the order of them, that the program asks for (datasets).
 
-Speaks: `epoch_set_on_parent`: when passes over what `map` and its like have made of a shuffled IterableDataset have one
-order, although `set_epoch` gave that data set, and not what is iterated, another epoch in between. `split_differs`:
-when ranks of a process group call `train_test_split` without a seed on the same data, and get other rows for the test;
-possible: when they do so by `shuffle` without a seed and `select`. The process outside compares. `rows_of_older_code`:
-when `map` returns rows from a cache that this process has written with other code: a function of the same name was
-edited and loaded anew.
-Silent: `epoch_set_on_parent`: where the data set with the epoch is iterated itself, or what is iterated has an epoch of
-its own. `split_differs`: about data with another fingerprint on each rank, which may be shares of them; about a split
-before the process group that nothing is trained on as DistributedDataParallel after. `rows_of_older_code`: about caches
-of earlier processes, whose code is not known, and what a function reads from files.
-Costs: a look at the epochs when a pass begins; a hash of 1000 indices for each split; the bytecode of each function
-that `map` is called with.
+## What it does
+`epoch_set_on_parent`: reports that passes over what `map` and the like have made of a shuffled IterableDataset have one
+order, although `set_epoch` gave that data set, and not the iterated one, another epoch in between. `split_differs`:
+reports ranks of a process group that call `train_test_split` without a seed on the same data and get other rows for the
+test; possible, if they do so by `shuffle` without a seed and `select`. The process outside compares.
+`rows_of_older_code`: reports that `map` returns rows from a cache that this process has written with other code: a
+function of the same name was edited and loaded anew.
+
+## Why is this bad?
+Each epoch has the same order; one rank tests on what another one trains on; or an edited preprocessing has no effect.
+
+## Example
+`dataset.set_epoch(epoch)` in a loop over `dataset.map(tokenize)`.
+
+## Known misses
+`epoch_set_on_parent`: data sets with the epoch that are iterated themselves, and iterated ones with an epoch of their
+own. `split_differs`: data with another fingerprint on each rank, which may be shards; splits before the process group
+that are not trained on in a DistributedDataParallel after. `rows_of_older_code`: caches of earlier processes, whose
+code is unknown, and what a function reads from files.
+
+## Cost
+One look at the epochs when a pass begins; a digest of 1000 indices for each split; the bytecode of each function that
+`map` is called with.
 """
 
 from __future__ import annotations
@@ -30,9 +41,9 @@ from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("epoch_set_on_parent", "the epoch is set on the data set that another one was made from, which is iterated"),
-    Check("split_differs", "each rank has a random split of its own"),
-    Check("rows_of_older_code", "rows come from a cache that an older version of the function has written"),
+    Check("epoch_set_on_parent", "the epoch is set on the parent of the iterated data set"),
+    Check("split_differs", "each rank splits the data at random on its own"),
+    Check("rows_of_older_code", "rows come from a cache that older code has written"),
 )
 
 _INDICES = 1000

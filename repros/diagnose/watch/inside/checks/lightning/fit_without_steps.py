@@ -1,11 +1,22 @@
 """A fit trains, and an epoch is as long as its loader (Lightning).
 
-Speaks: `fit_without_steps`: when `Trainer.fit` begins with `should_stop` set and ends without a step, although epochs
-were left. `epoch_cut_short`: when an epoch ends after fewer batches than `num_training_batches` although nothing asked
-the Trainer to stop.
-Silent: for a fit that resumes a finished training, for loaders of unknown length, for `max_steps`, `max_time` and a
-callback that stops the training.
-Costs: nothing in a step.
+## What it does
+`fit_without_steps`: reports a `Trainer.fit` that begins with `should_stop` set and ends without a step, although epochs
+were left. `epoch_cut_short`: reports an epoch that ends after fewer batches than `num_training_batches` although
+nothing asked the Trainer to stop.
+
+## Why is this bad?
+The second fit trains nothing, or a part of the data is never read.
+
+## Example
+Two calls of `trainer.fit` with one Trainer, of which early stopping has ended the first.
+
+## Known misses
+Fits that resume a finished training, loaders of unknown length, `max_steps`, `max_time`, and callbacks that stop the
+training.
+
+## Cost
+Nothing in a step.
 """
 
 from __future__ import annotations
@@ -17,7 +28,7 @@ from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("fit_without_steps", "a fit ends without a step, because an earlier one was stopped"),
+    Check("fit_without_steps", "a fit ends without a step because an earlier one was stopped"),
     Check("epoch_cut_short", "an epoch ends before its loader does"),
 )
 

@@ -1,9 +1,20 @@
-"""The learning rate that was announced is the one that is used.
+"""The learning rate that was announced is the one that is used (Lightning).
 
-Speaks: at the first step of an optimizer that belonged to a Lightning Trainer while `_lr_find` found a rate and set it
-as the module's attribute, if no parameter group has that rate and nothing schedules it.
-Silent: for optimizers made after the search, and where a scheduler (`initial_lr`) sets the rate.
-Costs: nothing outside of a search.
+## What it does
+Reports `rate_not_set` at the first step of an optimizer that belonged to a Lightning Trainer while `_lr_find` found a
+rate and set it as the module's attribute, if no parameter group has that rate and nothing schedules it.
+
+## Why is this bad?
+The training goes on with the rate that the search was to replace.
+
+## Example
+`LearningRateFinder` as a callback, which sets `self.lr` after `configure_optimizers` has made the optimizer.
+
+## Known misses
+Optimizers made after the search. Rates that a scheduler (`initial_lr`) sets.
+
+## Cost
+Nothing outside of a search.
 """
 
 from __future__ import annotations
@@ -14,7 +25,7 @@ from typing import Any
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
 
-CHECKS = (Check("rate_not_set", "the optimizer steps with another rate than the one that was found and announced"),)
+CHECKS = (Check("rate_not_set", "the optimizer steps with another rate than the one that the search announced"),)
 
 
 def listen(watch: Watch) -> None:

@@ -1,11 +1,22 @@
-"""A checkpoint holds what was there when it was saved, and the weights that its score belongs to.
+"""A checkpoint holds the weights at the time of saving, and those that its score belongs to.
 
-Speaks: `saved_later_weights`: when `torch.save` in a thread writes a dict that was submitted to a ThreadPoolExecutor,
-and a parameter in it that an optimizer holds has been changed in place in between. `scored_before_validation`: when
+## What it does
+`saved_later_weights`: reports that `torch.save` in a thread writes a dict that was submitted to a ThreadPoolExecutor,
+and in which a parameter of an optimizer has been changed in place in between. `scored_before_validation`: reports that
 Lightning's ModelCheckpoint saves one of the best after more optimizer steps than its monitored metric, which only
 validation logs, has seen.
-Silent: for dicts that were copied first; for metrics logged in training.
-Costs: a walk over a submitted dict, and one over a saved one in a thread.
+
+## Why is this bad?
+The file mixes the weights of several steps, or the best checkpoint is not the one that was scored.
+
+## Example
+`ModelCheckpoint(monitor="val_loss", every_n_train_steps=100)` with a validation every 1000 steps.
+
+## Known misses
+Dicts that were copied first. Metrics logged in training.
+
+## Cost
+A walk over a submitted dict, and one over a saved one in a thread.
 """
 
 from __future__ import annotations
@@ -19,7 +30,7 @@ from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("saved_later_weights", "a thread writes parameters that have changed since it was given them"),
+    Check("saved_later_weights", "a thread saves parameters that have changed since they were submitted"),
     Check("scored_before_validation", "ModelCheckpoint ranks weights by the metric of an earlier validation"),
 )
 

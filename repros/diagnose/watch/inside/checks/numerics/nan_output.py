@@ -1,20 +1,31 @@
-"""With `--first-nan`: where the first value came from that is not finite and was trained on.
+"""With `--first-nan`: where the first value that is not finite came from.
 
-Speaks: once for each process, when an optimizer takes a step although the loss or a gradient is infinite or not a
-number, and when ten backward passes in a row were so and no step was taken, as by a GradScaler whose scale has fallen
-below 1/16, or that had stepped before. It names the first cause: `nan_batch`: an input of a module, or what a loader
-handed out, was so already; `nan_output`: a module, the innermost, gave such values for finite inputs and parameters, or
-the code between two modules did; `nan_loss`: all modules gave finite values, and the loss is not; `nan_gradient`: the
-loss is finite, and a gradient is not; `nan_step`: the step of an optimizer made a parameter so; `nan_weight`: a
-parameter or buffer was so before any step. It says the step, the rank, the range of the inputs and the share of the
-values.
-Silent: unless `--first-nan` or `--only nan` asks for it. About values that reach no loss, such as the -inf of masks
-and the inf of a first best loss: a place whose values were so in a step that ended well is left out, and so is one
-that a module has made finite again; about steps that GradScaler, or the program itself, skips now and then; about what
-a compiler traced, of which the inputs and outputs of the whole are seen; within CUDA graphs, functional transforms and
-tracers. On a rank whose own loss is finite while the reduced gradients are not, unless no rank says more.
-Costs: in each step, one pass over what modules get and give, whose results an accelerator hands over once, and one
-over the gradients after the backward. Nothing after it has spoken.
+## What it does
+Reports once for each process, when an optimizer takes a step although the loss or a gradient is infinite or NaN, and
+when ten backward passes in a row were so without a step, as with a GradScaler whose scale has fallen below 1/16, or
+that had stepped before. It names the first cause, with the step, the rank, the range of the inputs and the share of the
+values. `nan_batch`: an input of a module, or what a loader handed out, was not finite. `nan_output`: a module, the
+innermost, gave such values for finite inputs and parameters, or the code between two modules did. `nan_loss`: all
+modules gave finite values, and the loss is not finite. `nan_gradient`: the loss is finite, and a gradient is not.
+`nan_step`: the step of an optimizer made a parameter not finite. `nan_weight`: a parameter or buffer was not finite
+before any step.
+
+## Why is this bad?
+The loss is NaN long after the cause, and each weight that it reaches is lost.
+
+## Example
+A layer divides by the standard deviation of a row, and one row of the data is constant.
+
+## Known misses
+Runs without `--first-nan` or `--only nan`. Values that reach no loss, such as the -inf of masks and the inf of a first
+best loss: a place whose values were not finite in a step that ended with a finite loss is left out, as is one that a
+module has made finite again. Steps that GradScaler, or the program, skips now and then. The inside of what a compiler
+traced, of which the inputs and outputs of the whole are observed. CUDA graphs, functional transforms and tracers. A
+rank whose own loss is finite while the reduced gradients are not, unless no rank reports more.
+
+## Cost
+In each step one pass over the inputs and outputs of modules, whose results an accelerator returns in one transfer, and
+one over the gradients after the backward. Nothing after its first report.
 """
 
 from __future__ import annotations
@@ -33,10 +44,10 @@ from repros.diagnose.watch.inside.watch import Watch
 from repros.inside.import_hooks import when_imported
 
 CHECKS = (
-    Check("nan_batch", "the data was not finite as it arrived"),
-    Check("nan_output", "a module, or the code between two, gave values that are not finite for finite ones"),
-    Check("nan_loss", "the loss is not finite, and all that modules gave is"),
-    Check("nan_gradient", "a gradient is not finite, and the loss is"),
+    Check("nan_batch", "the data was not finite"),
+    Check("nan_output", "a module, or the code between two, gave values that are not finite for finite inputs"),
+    Check("nan_loss", "the loss is not finite, although all modules gave finite values"),
+    Check("nan_gradient", "a gradient is not finite, although the loss is"),
     Check("nan_step", "an optimizer's step made a parameter not finite"),
     Check("nan_weight", "a parameter or buffer was not finite before any step"),
 )

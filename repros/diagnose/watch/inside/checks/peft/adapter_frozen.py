@@ -1,18 +1,29 @@
 """An adapter of PEFT that is to be trained gets gradients, and an optimizer holds it.
 
-Speaks: `adapter_frozen`: when a backward goes through a model in train mode whose adapter is active and in which
-nothing requires gradients, only because `enable_input_require_grads` makes the embedding's output require them, and
-it reaches no other parameter; `adapter_frozen_by_preparation`: when `prepare_model_for_kbit_training` was given this
-model with its adapter. `adapter_checkpointed`: when a backward gives gradients to a part of such a model, and
-none to its trained adapter, whose layers all ran without gradients inside of checkpoints. `adapter_bypassed`: when a
-backward gives gradients to another part, and none to the adapter of an attention's `out_proj`, which
-`nn.MultiheadAttention` does not call. `adapter_not_in_optimizer`: after a step of an optimizer, when nothing of the
-model that it holds requires gradients any more, while the active adapter has gradients and no optimizer holds it.
-Silent: in eval mode; for disabled adapters; where another part of what the optimizer holds is trained; about layers
-that a pass does not call, as an expert; for inputs that require gradients themselves; for what is sharded, whose
-parameters an optimizer does not hold themselves; once the program compiles.
-Costs: a look at the first four forwards of a model in train mode with gradients and the backward after each, at the
-layers that these call, and after an optimizer's first steps and those that are looked at, one at what it holds.
+## What it does
+`adapter_frozen`: reports a backward through a model in train mode whose adapter is active and in which nothing requires
+gradients, if it ran only because `enable_input_require_grads` makes the embedding's output require them, and reached no
+other parameter; `adapter_frozen_by_preparation` if `prepare_model_for_kbit_training` was given this model with its
+adapter. `adapter_checkpointed`: reports a backward that gives gradients to a part of such a model and none to its
+trained adapter, whose layers all ran without gradients inside of checkpoints. `adapter_bypassed`: reports a backward
+that gives gradients to another part and none to the adapter of an attention's `out_proj`, which `nn.MultiheadAttention`
+does not call. `adapter_not_in_optimizer`: reports, after an optimizer's step, that no parameter of the model that it
+holds requires gradients any more, while the active adapter has gradients and no optimizer holds it.
+
+## Why is this bad?
+The adapter keeps its initial weights, of which the effect is zero: the model is the base model.
+
+## Example
+`prepare_model_for_kbit_training(get_peft_model(model, config))`, in the wrong order.
+
+## Known misses
+Eval mode; disabled adapters; trainings of another part that the optimizer holds. Layers that a pass does not call, as
+an expert. Inputs that require gradients themselves. Sharded models, whose parameters an optimizer does not hold
+themselves. Programs that compile.
+
+## Cost
+One look at the first four forwards of a model in train mode with gradients and the backward after each, at the layers
+that these call, and, after an optimizer's first steps and the inspected ones, at what it holds.
 """
 
 from __future__ import annotations
@@ -29,9 +40,12 @@ from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
     Check("adapter_frozen", "a model is trained with an adapter in which nothing requires gradients"),
-    Check("adapter_frozen_by_preparation", "the preparation for k-bit training has frozen the adapter, too"),
-    Check("adapter_checkpointed", "checkpoints without an input that requires gradients keep them from an adapter"),
-    Check("adapter_bypassed", "an attention reads the weight of its projection, and never calls the adapter on it"),
+    Check("adapter_frozen_by_preparation", "the preparation for k-bit training froze the adapter, too"),
+    Check(
+        "adapter_checkpointed",
+        "checkpoints without an input that requires gradients leave an adapter without gradients",
+    ),
+    Check("adapter_bypassed", "an attention reads the weight of its projection and never calls the adapter on it"),
     Check("adapter_not_in_optimizer", "the active adapter has gradients, and no optimizer holds it"),
 )
 

@@ -1,16 +1,26 @@
 """What an adapter of PEFT has learned is in its file, reaches the model from there, and stays in it.
 
-Speaks: `adapter_not_loaded`: when none of the tensors of an adapter's file fits a name of the model that it is loaded
-into, and the model is called, or the program ends. `adapter_replaced`: when `get_peft_model` is given a model with an
-adapter, and puts new weights in the place of those that were loaded and that no forward has used.
-`adapter_saved_empty`: when `save_pretrained` writes an adapter's file without a number. `adapter_switched`: when
-`load_adapter` makes another adapter require gradients, or no longer, and a forward in train mode or a step follows, or
-the program ends.
-Silent: where the model, or one in its place, is given something that fits; about a part of the tensors; for
-prompts, which PEFT loads by another way; about adapters that were used before they are replaced; for processes that do
-not write the file; after `set_adapter`, and where `requires_grad` is set back; once an optimizer has stepped, about
-what is replaced, and about an adapter that is trained no more.
-Costs: nothing in a step. A look at the names of what is loaded, and at the beginning of each file that is saved.
+## What it does
+`adapter_not_loaded`: reports an adapter's file of whose tensors none fits a name of the model that it is loaded into,
+when the model is called or the program ends. `adapter_replaced`: reports that `get_peft_model` is given a model with an
+adapter and replaces weights that were loaded and that no forward has used. `adapter_saved_empty`: reports that
+`save_pretrained` writes an adapter's file without a number. `adapter_switched`: reports that `load_adapter` makes
+another adapter require gradients, or no longer, when a forward in train mode or a step follows, or the program ends.
+
+## Why is this bad?
+What was learned is lost, or another adapter is trained than was meant.
+
+## Example
+`get_peft_model(PeftModel.from_pretrained(base, path), config)` to go on with a training.
+
+## Known misses
+Models that are given, or whose replacement is given, something that fits. A part of the tensors. Prompts, which PEFT
+loads in another way. Adapters that were used before they are replaced. Processes that do not write the file. Adapters
+after `set_adapter`, and where `requires_grad` is set back. After an optimizer's step, replaced adapters, and those that
+are no longer trained.
+
+## Cost
+Nothing in a step. One look at the names of what is loaded, and at the beginning of each file that is saved.
 """
 
 from __future__ import annotations

@@ -1,9 +1,20 @@
 """Merging an adapter of PEFT into its layers leaves all other layers as they are.
 
-Speaks: `merge_changes_shared_weight`: when an adapter is merged into a layer's weight, another layer of the model has
-the same weight, and it is not the same afterwards.
-Silent: for an adapter that changes nothing; where the merge makes a new weight for its layer alone.
-Costs: at a merge, the digest of each weight that several layers share, before and after it.
+## What it does
+Reports `merge_changes_shared_weight` when an adapter is merged into a layer's weight that another layer of the model
+has too, and this weight is not the same afterwards.
+
+## Why is this bad?
+The other layer, as a head tied to the embedding, computes something that it was never trained for.
+
+## Example
+`merge_and_unload()` of an adapter on `embed_tokens` of a model with tied embeddings.
+
+## Known misses
+Adapters that change nothing. Merges that make a new weight for their layer alone.
+
+## Cost
+At a merge, a digest of each weight that several layers share, before and after it.
 """
 
 from __future__ import annotations
@@ -15,7 +26,7 @@ from repros.diagnose.watch.inside.observe.adapters import adapted_layers
 from repros.diagnose.watch.inside.values import bit_sums, is_plain
 from repros.diagnose.watch.inside.watch import Watch
 
-CHECKS = (Check("merge_changes_shared_weight", "an adapter is merged into a weight that another layer uses, too"),)
+CHECKS = (Check("merge_changes_shared_weight", "an adapter is merged into a weight that another layer shares"),)
 
 
 class _Merged:

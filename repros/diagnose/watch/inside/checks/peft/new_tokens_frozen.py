@@ -1,14 +1,25 @@
-"""What a model with an adapter of PEFT has new is trained with the adapter, and saved with it.
+"""New parts of a model with an adapter of PEFT are trained with the adapter, and saved with it.
 
-Speaks: `new_tokens_frozen`: when a batch with labels has tokens to learn that `resize_token_embeddings` has added, and
+## What it does
+`new_tokens_frozen`: reports a batch with labels that has tokens to learn which `resize_token_embeddings` has added, if
 their rows of the embedding, or of a head that is not tied to it, are frozen with the values that they were made with.
-`head_not_saved`: when the program ends, an adapter was saved, and nothing has saved the layer `score` or `classifier`
-of its model, which this process has filled with new values or made require gradients.
-Silent: about tokens that are masked, or the padding token; for rows that were written to; where the layer has an
-adapter, or is among `modules_to_save` or the trainable tokens; about a head that was loaded and is frozen; where a file
-of `torch.save` or safetensors has a tensor of the head's name and shape.
-Costs: a copy of at most 64 new rows and of a part of a new head; a look at the labels of the first four batches of a
-process, and of those that are due after them; the names of the tensors that are saved.
+`head_not_saved`: reports, at the program's end, that an adapter was saved and nothing has saved the layer `score` or
+`classifier` of its model, which this process has filled with new values or made require gradients.
+
+## Why is this bad?
+The new tokens keep random embeddings; or the loaded classifier has a random head.
+
+## Example
+`tokenizer.add_tokens([...])` and `LoraConfig(...)` without `modules_to_save` or `trainable_token_indices`.
+
+## Known misses
+Tokens that are masked, or the padding token. Rows that were written to. Layers that have an adapter, or are among
+`modules_to_save` or the trainable tokens. Heads that were loaded and are frozen. Heads of which a file of `torch.save`
+or safetensors has a tensor of that name and shape.
+
+## Cost
+A copy of at most 64 new rows and of a part of a new head; one look at the labels of the first four batches of a
+process, and of the inspected ones after them; the names of the tensors that are saved.
 """
 
 from __future__ import annotations
@@ -24,7 +35,7 @@ from repros.diagnose.watch.inside.observe.beginnings import HEADS
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("new_tokens_frozen", "tokens that were added are learned, and their embeddings are frozen as they began"),
+    Check("new_tokens_frozen", "the embeddings of added tokens are frozen at their initial values"),
     Check("head_not_saved", "an adapter is saved without the new or trained head of its classifier"),
 )
 

@@ -1,13 +1,24 @@
-"""A GradScaler finds a scale, and what it has scaled is unscaled before a step uses it.
+"""A GradScaler finds a scale, and gradients are unscaled before a step uses them.
 
-Speaks: `scaler_skips_steps`: when a scaler skips ten steps in a row of an optimizer that has stepped before, or so many
-from the beginning that its scale is below 1/16: the gradients themselves are infinite. `scale_left_in_gradients`: at an
-optimizer's fourth step in a row after a loss was scaled by more than 1, in a program that never calls `scaler.step`, if
-nothing has unscaled gradients or asked for the scale.
-Silent: about the search for a scale at the beginning; a scaler that is not enabled; steps that are compiled, and
-optimizers whose steps are not torch's, which are not seen.
-Costs: a count for each scaled step. A fused optimizer leaves it to its kernel to skip, so the last ten of its marks are
-kept, and read at the steps 16, 32, 64 ...
+## What it does
+`scaler_skips_steps`: reports a scaler that skips ten steps in a row of an optimizer that has stepped before, or as many
+from the beginning that its scale is below 1/16: the gradients themselves are infinite. `scale_left_in_gradients`:
+reports an optimizer's fourth step in a row after a loss was scaled by more than 1, in a program that never calls
+`scaler.step`, if nothing has unscaled gradients or asked for the scale.
+
+## Why is this bad?
+Nothing is trained; or each step is 65536 times too large.
+
+## Example
+`scaler.scale(loss).backward(); optimizer.step()`.
+
+## Known misses
+The search for a scale at the beginning. Scalers that are not enabled. Compiled steps, and optimizers whose steps are
+not torch's, which are not observed.
+
+## Cost
+A count for each scaled step. A fused optimizer leaves the skip to its kernel: the last ten of its `found_inf` are kept,
+and read at steps 16, 32, 64, ...
 """
 
 from __future__ import annotations

@@ -1,11 +1,22 @@
 """The order of the data changes from epoch to epoch.
 
-Speaks: `epoch_not_set`: when the same optimizer has trained on two passes of a loader that drew with the same epoch of
-a sampler that has `set_epoch` and shuffles, also of a sampler inside a wrapper. `epoch_set_too_late`: when
+## What it does
+`epoch_not_set`: reports that one optimizer has trained on two passes of a loader that drew with the same epoch of a
+shuffling sampler with `set_epoch`, also of a sampler inside a wrapper. `epoch_set_too_late`: reports that
 `DistributedSampler.set_epoch` gets another epoch after a pass has drawn its first index and before anything was trained
-on it, and this pass is then trained on.
-Silent: for samplers with `shuffle=False`, passes without a backward (validation), loaders used with new optimizers.
-Costs: nothing but a look at the samplers when a pass begins.
+on it, if the pass is then trained on.
+
+## Why is this bad?
+Each epoch has the same order, and with it the same batches.
+
+## Example
+A loop over a loader with a DistributedSampler, without `sampler.set_epoch(epoch)`.
+
+## Known misses
+Samplers with `shuffle=False`. Passes without a backward (validation). Loaders used with new optimizers.
+
+## Cost
+One look at the samplers when a pass begins.
 """
 
 from __future__ import annotations
@@ -17,7 +28,7 @@ from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("epoch_not_set", "two epochs have the order of one"),
+    Check("epoch_not_set", "two epochs have the same order"),
     Check("epoch_set_too_late", "the epoch is set after the order of the pass was drawn"),
 )
 

@@ -1,18 +1,29 @@
 """A training draws new random numbers all the time.
 
-Speaks: `order_repeated`: when one optimizer has trained on two passes over the same data set whose sampler draws at
+## What it does
+`order_repeated`: reports that one optimizer has trained on two passes over the same data set whose sampler draws at
 random (RandomSampler, SubsetRandomSampler, WeightedRandomSampler) and whose first 8 indices are equal.
-`draws_repeated`: when torch is seeded with the same number for the third time between steps of the same optimizer, with
-two steps or more in between, and its generator is in the same state each time at the step that follows.
-`draws_repeated_by_workers`: when two workers of a loader that is trained on begin with the same state of Python's,
-NumPy's or torch's generator and leave what they read first with the same state, which is another. The process outside
-compares.
-Silent: for data sets of fewer than 8 samples; where weights or an optimizer's state were loaded in between, as after a
-search for a rate or between folds; for passes that nothing is trained on, such as a validation in an order that is
-always the same; for a seed that changes from epoch to epoch, one that is set once or before each single step, inside a
-step's closure or under `fork_rng`; about what only the generator of a GPU draws.
-Costs: the first 8 indices of each pass; a copy of the generator's state (5 kB) for each seed, and for what each worker
-reads first.
+`draws_repeated`: reports that torch is seeded with the same number for the third time between steps of the same
+optimizer, with at least two steps in between, if its generator is in the same state each time at the step that follows.
+`draws_repeated_by_workers`: reports two workers of a loader that is trained on that begin with the same state of
+Python's, NumPy's or torch's generator and leave their first read with the same state, which is another. The process
+outside compares.
+
+## Why is this bad?
+Epochs, dropout masks or augmentations repeat, so that the training sees less variation than it seems to.
+
+## Example
+`worker_init_fn=lambda _: numpy.random.seed(0)`.
+
+## Known misses
+Data sets of fewer than 8 samples. Weights or an optimizer's state that were loaded in between, as after a search for a
+rate or between folds. Passes that nothing is trained on, such as a validation in a fixed order. Seeds that change from
+epoch to epoch, that are set once or before each single step, inside a step's closure or under `fork_rng`. What only the
+generator of a GPU draws.
+
+## Cost
+The first 8 indices of each pass; a copy of the generator's state (5 kB) for each seed, and for the first read of each
+worker.
 """
 
 from __future__ import annotations
@@ -28,7 +39,7 @@ from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
     Check("order_repeated", "a loader draws the same random order for two epochs"),
-    Check("draws_repeated", "a seed is set again and again in a training, whose draws are the same each time"),
+    Check("draws_repeated", "a seed is set again and again in a training, which repeats its random numbers"),
     Check("draws_repeated_by_workers", "the workers of a loader draw the same random numbers"),
 )
 

@@ -1,12 +1,23 @@
-"""Each sample of a stream of data is read once for each epoch.
+"""Each sample of an iterable data set is read once in each epoch.
 
-Speaks: `stream_begun_twice`: inside a Lightning fit, when a loader begins an IterableDataset again before anything was
-trained on its last beginning, and a number or text among the data set's own attributes has changed through that
-beginning: what was read is lost. `stream_repeated`: when the first two batches of a worker of an IterableDataset
-differ, and another worker's are the same two.
-Silent: `stream_begun_twice`: about data sets that keep no position in themselves, validation, and loops that are not
-Lightning's. `stream_repeated`: about streams of which each batch is the same; about workers of different ranks.
-Costs: a look at the data set's attributes when a pass over it begins; two comparisons of batches for each loader with
+## What it does
+`stream_begun_twice`: reports, inside a Lightning fit, a loader that begins an IterableDataset again before anything was
+trained on its last beginning, if a number or text among the data set's own attributes has changed through that
+beginning. `stream_repeated`: reports a worker of an IterableDataset whose first two batches differ, and equal those of
+another worker.
+
+## Why is this bad?
+The samples that were read at first are lost; or each sample comes once for each worker.
+
+## Example
+An `IterableDataset.__iter__` that ignores `get_worker_info()`, read with `num_workers=4`.
+
+## Known misses
+`stream_begun_twice`: data sets that keep no position in themselves, validation, and loops that are not Lightning's.
+`stream_repeated`: streams of which each batch is the same; workers of different ranks.
+
+## Cost
+One look at the data set's attributes when a pass over it begins; two comparisons of batches for each loader with
 several workers.
 """
 
@@ -19,7 +30,7 @@ from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("stream_begun_twice", "what a first beginning has read is lost"),
+    Check("stream_begun_twice", "a stream is begun twice, and its first samples are lost"),
     Check("stream_repeated", "each worker of a loader reads the whole stream"),
 )
 

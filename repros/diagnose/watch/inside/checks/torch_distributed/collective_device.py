@@ -1,10 +1,20 @@
-"""A collective gets tensors on devices that its process group can take.
+"""A collective gets tensors on devices that its process group supports.
 
-Speaks: before a collective of `torch.distributed` that gets a tensor on a device for which its group has no backend,
-such as a CPU tensor in a group of NCCL alone: `collective_device`, by what the tensor is. The call raises then, on all
-ranks or on some, and the others may wait.
-Silent: about groups that name no devices (torch 2.0); about what C++ code reduces, such as DDP's gradients.
-Costs: a look at the device of each tensor that a collective gets.
+## What it does
+Reports `collective_device`, by what the tensor is, before a collective of `torch.distributed` that gets a tensor on a
+device for which its process group has no backend.
+
+## Why is this bad?
+The call raises, on all ranks or on some. Where some raise, the others wait for them until the process group's timeout.
+
+## Example
+`dist.all_reduce(torch.tensor(loss))`, a CPU tensor, in a process group of NCCL alone.
+
+## Known misses
+Process groups that name no devices (torch 2.0). What C++ code reduces, such as DDP's gradients.
+
+## Cost
+One comparison of devices for each tensor of a collective.
 """
 
 from __future__ import annotations
@@ -19,7 +29,7 @@ from repros.diagnose.watch.inside.watch import Watch
 CHECKS = (
     Check("collective_device_metric", "the state of one of torchmetrics' metrics"),
     Check("collective_device_logged", "a value that was logged with Lightning's `sync_dist`"),
-    Check("collective_device_count", "the number of samples that Lightning keeps beside such a value"),
+    Check("collective_device_count", "the number of samples that Lightning keeps for such a value"),
     Check("collective_device", "any other tensor"),
 )
 

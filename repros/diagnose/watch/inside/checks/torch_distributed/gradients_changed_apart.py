@@ -1,12 +1,23 @@
 """Gradients that ranks share are changed alike before a step uses them.
 
-Speaks: when a gradient that two ranks had alike after the backward (its norm and sum agree to a millionth, and it is
-not zero) differs by more than a thousandth at the step, at step 1, 2, 4, 8 ... of an optimizer: the ranks clip by norms
-of their own, as tensor and expert parallel programs do that take the norm over what a rank holds.
-Silent: about the parameters of a DistributedDataParallel, of which `gradients_differ` speaks; about gradients that
-differ after the backward, which may be parts, or reduced by hand later; about DTensors; on one rank.
-Costs: in a program with several ranks, one pass over the gradients after the backward, and one at the step over those
-that are small or were written to since, at the steps named; nothing in between.
+## What it does
+Reports a gradient that two ranks had alike after the backward (its norm and sum agree to a millionth, and it is not
+zero) and that differs by more than a thousandth at the step, at step 1, 2, 4, 8, ... of an optimizer.
+
+## Why is this bad?
+The replicated parameters of the ranks drift apart from this step on.
+
+## Example
+A tensor or expert parallel program clips by the norm over what its rank holds, so that each rank scales its copy of the
+shared gradients by another factor.
+
+## Known misses
+Parameters of a DistributedDataParallel, for which `gradients_differ` reports. Gradients that differ after the backward
+already: they may be shards, or be reduced by hand later. DTensors. Programs on one rank.
+
+## Cost
+In a program with several ranks, at the inspected steps: one pass over the gradients after the backward, and one at the
+step over those that are small or were written to since. Nothing at other steps.
 """
 
 from __future__ import annotations
@@ -21,7 +32,9 @@ from repros.diagnose.watch.inside.observe.optimizers import coming, parameters_o
 from repros.diagnose.watch.inside.values import Digested, digest
 from repros.diagnose.watch.inside.watch import Watch
 
-CHECKS = (Check("gradients_changed_apart", "gradients that ranks had alike are not alike at the step"),)
+CHECKS = (
+    Check("gradients_changed_apart", "gradients that agreed between ranks after the backward differ at the step"),
+)
 
 
 class _Changes:

@@ -1,17 +1,29 @@
 """Gradients and parameters of replicated modules agree between ranks.
 
-Speaks: when norm or sum of a gradient (`gradients_differ`, by its cause) or of a parameter (`parameters_differ`) differ
-by more than a thousandth. At an optimizer's step 1, 2, 4, 8 ... each rank writes them for the parameters of a
-DistributedDataParallel that the optimizer holds; the process outside compares. The gradients are compared as the
-backward leaves them, too: `gradients_differ_changed` speaks if they agreed then, whatever else is known. In a program
-without an optimizer the gradients after backward 1, 2, 4, 8 ... take their place, once the program has ended.
-`no_sync_too_late` speaks at the backward.
-Silent: where the backward before the step ran under `no_sync` (local SGD, an accumulation's middle); for a
-communication hook that is not torch's own; for parameters that DDP was told to ignore; for gradients that are missing,
-sparse, infinite or not a number; for FSDP and tensor parallel, which are not replicas. `parameters_differ` is silent
-once the gradients of that module have differed, from which its parameters drift apart.
-Costs: at the steps named, one pass over the gradients after the backward, one at the step over those that are small or
-were written to since, and one over the parameters; nothing in between.
+## What it does
+Compares the norm and the sum of each gradient and parameter of a DistributedDataParallel (DDP) between ranks. It
+reports `gradients_differ`, under the name of its cause, or `parameters_differ` if one of them differs by more than a
+thousandth. At an optimizer's step 1, 2, 4, 8, ... each rank writes them for the parameters that the optimizer holds,
+and the process outside compares. The gradients are also compared as the backward leaves them: if they agreed then,
+`gradients_differ_changed` is reported, whatever else is known. In a program without an optimizer the gradients after
+backward 1, 2, 4, 8, ... are compared at the program's end. `no_sync_too_late` is reported at the backward.
+
+## Why is this bad?
+Each rank trains a model of its own. The loss still falls, and a checkpoint of rank 0 has learned from a part of the
+data alone.
+
+## Example
+`ddp.module(x)` in the place of `ddp(x)`: DDP prepares no reduction, and each rank keeps its own gradients.
+
+## Known misses
+Steps whose backward ran under `no_sync` (local SGD, the middle of an accumulation). Models with a communication hook
+that is not torch's own. Parameters that DDP ignores. Gradients that are missing, sparse, infinite or NaN. FSDP and
+tensor parallel, which are not replicas. `parameters_differ` is not reported once the gradients of that module have
+differed, since its parameters drift apart from there.
+
+## Cost
+At the inspected steps one pass over the gradients after the backward, one at the step over those that are small or were
+written to since, and one over the parameters. Nothing at other steps.
 """
 
 from __future__ import annotations
@@ -26,7 +38,7 @@ from repros.diagnose.watch.inside.values import Digested, digest
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("gradients_differ_bypassed", "the module was called past its wrapper's forward"),
+    Check("gradients_differ_bypassed", "the wrapped module was called directly, past DDP's forward"),
     Check("gradients_differ_static_graph", "the first backward of a static graph was not reduced"),
     Check("gradients_differ_converted", "the module got another dtype or device after it was wrapped"),
     Check("gradients_differ_unfrozen", "parameters were frozen when it was wrapped, and are trained now"),
@@ -34,7 +46,7 @@ CHECKS = (
     Check("gradients_differ_checkpointed", "reentrant checkpoints ran in that backward, which DDP reduces only once"),
     Check("gradients_differ_changed", "they agreed after the backward, and the program changed them before the step"),
     Check("gradients_differ", "any other cause"),
-    Check("parameters_differ", "the parameters differ, and not their gradients"),
+    Check("parameters_differ", "the parameters differ, although their gradients agreed"),
     Check("no_sync_too_late", "`no_sync` was entered after the forward, so the backward is reduced all the same"),
 )
 

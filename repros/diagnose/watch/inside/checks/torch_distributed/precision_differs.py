@@ -1,9 +1,21 @@
 """All ranks of a replicated module compute in one precision.
 
-Speaks: when two ranks of a DistributedDataParallel are wrapped with parameters of different dtypes, or its forward ends
-under autocast on one rank and not, or in another dtype, on the other. The process outside compares.
-Silent: about an autocast inside the wrapped module's own forward; about passes without gradients and under `no_sync`.
-Costs: a look at autocast's state in the forwards that are due, and a line for each that is.
+## What it does
+Reports two ranks of a DistributedDataParallel that are wrapped with parameters of different dtypes, or whose forwards
+end under autocast on one rank and without it, or in another dtype, on the other. The process outside compares.
+
+## Why is this bad?
+The mean of the gradients mixes precisions, and a failure of one rank's precision (an overflow in float16) reaches all
+ranks.
+
+## Example
+`torch.autocast(device, enabled=rank == 0)` around the forward.
+
+## Known misses
+An autocast inside the wrapped module's own forward. Passes without gradients or under `no_sync`.
+
+## Cost
+One query of autocast's state, and one event, for each inspected forward.
 """
 
 from __future__ import annotations

@@ -1,17 +1,29 @@
-"""Ranks that train one model see different data, and exchange what they have learnt.
+"""Ranks that train one model read different data and exchange what they learn.
 
-Speaks: `ranks_fed_alike`: when the first tensor that enters a DistributedDataParallel, or the first layer inside it
-that gets one, is the same on two ranks in steps 1, 2, 4 and 8 of an optimizer, and another in each of these steps.
-`ranks_not_reduced`: when the parameters of an optimizer have the same norms on two ranks before its first step,
-gradients of other norms in its eighth, other norms then, and nothing as large as one of them was sent to other ranks
-until the program has ended. The process outside compares; both are possible, and no more, since a program may mean it.
-Silent: `ranks_fed_alike`: about tensors with few different values, a batch that is the same in each step, as that of a
-benchmark or of a training that is to overfit; about compiled programs and fewer than eight steps; about FSDP, tensor
-and pipeline parallel. `ranks_not_reduced`: about models that begin differently, or have other learning rates, on each
-rank; about parameters that some DDP holds, that are shared between processes (hogwild) or parts (DTensor); after a
-collective of a parameter, a gradient, or a tensor as large as one, as of gradients reduced by hand and local SGD,
-however late; in programs with remote procedure calls.
-Costs: a sample of at most 2048 numbers of one tensor in these steps; four reductions over the parameters and gradients.
+## What it does
+`ranks_fed_alike`: reports a DistributedDataParallel whose first input tensor (or that of the first layer inside it that
+gets one) is the same on two ranks in steps 1, 2, 4 and 8 of an optimizer, and differs between these steps.
+`ranks_not_reduced`: reports parameters of an optimizer that have the same norms on two ranks before its first step, and
+gradients and parameters of other norms in its eighth step, if nothing as large as one of them was sent to other ranks
+until the program's end. The process outside compares. Both findings begin with `possible`: a program may mean it.
+
+## Why is this bad?
+With the same data on each rank, more ranks train no faster. Without communication, the ranks train separate models, of
+which one is kept.
+
+## Example
+`DataLoader(data, shuffle=True)` without a DistributedSampler, after the same `torch.manual_seed` on each rank.
+
+## Known misses
+`ranks_fed_alike` reports nothing for tensors with few different values, for a batch that is the same in each step (a
+benchmark, a test of overfitting), for compiled programs, fewer than eight steps, FSDP, tensor and pipeline parallel.
+`ranks_not_reduced` reports nothing for models that begin differently or have different learning rates on each rank
+(ensembles, searches), for parameters in a DDP, shared between processes (Hogwild) or sharded (DTensor), after a
+collective of a parameter, a gradient or a tensor as large as one (gradients reduced by hand, local SGD), however late,
+and in programs with remote procedure calls.
+
+## Cost
+A sample of at most 2048 numbers of one tensor in these steps, and four reductions over the parameters and gradients.
 """
 
 from __future__ import annotations
@@ -28,7 +40,7 @@ from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
     Check("ranks_fed_alike", "two ranks of a replicated module are trained on the same data"),
-    Check("ranks_not_reduced", "ranks begin with one model and train it apart: nothing wraps it, and nothing is sent"),
+    Check("ranks_not_reduced", "ranks train copies of one model without a wrapper and without communication"),
 )
 
 _STEPS = (1, 2, 4, 8)

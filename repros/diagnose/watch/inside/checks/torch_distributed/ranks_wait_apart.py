@@ -1,12 +1,23 @@
 """The ranks of a program do not wait for one another at different places.
 
-Speaks: when every rank stands still in a collective or in a backward for 20 seconds, in calls of different names, and
-its process uses less than a twentieth of a processor: `ranks_wait_apart`, by where one of them waits. The process
-outside compares. Nothing is raised then before the process group's timeout, of 30 minutes.
-Silent: if one rank computes, reads or writes, as one does that saves a checkpoint while the others wait for it; if all
-are in calls of one name; in remote procedure calls; on GPUs that are waited for by spinning.
-Costs: a thread in each process that has a process group; it looks at the main thread's stack every five seconds. If
-none of the checks may speak, there is none.
+## What it does
+Reports `ranks_wait_apart`, by where one of them waits, if every rank makes no progress in a collective or a backward
+for 20 seconds, in calls of different names, and its process uses less than a twentieth of a processor. The process
+outside compares.
+
+## Why is this bad?
+It is a deadlock. Nothing is raised before the process group's timeout of 30 minutes.
+
+## Example
+`if rank == 0: trainer.save_checkpoint(path)`: rank 0 waits in a barrier for ranks that train on.
+
+## Known misses
+Programs in which one rank computes, reads or writes, as one that saves a checkpoint while the others wait. Ranks in
+calls of one name. Remote procedure calls. GPUs on which a host waits by spinning.
+
+## Cost
+A thread in each process with a process group, which reads the main thread's stack every five seconds. None if no check
+of this family may report.
 """
 
 from __future__ import annotations

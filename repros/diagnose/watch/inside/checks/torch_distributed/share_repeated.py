@@ -1,18 +1,29 @@
-"""Each rank gets a share of the data of its own.
+"""Each rank gets a shard of the data of its own.
 
-Speaks: `share_repeated`: when two ranks of the only DistributedDataParallel of the program are trained on loaders whose
-samplers say that they draw the same share (`rank`) of as many (`num_replicas`) as the wrapper has ranks.
-`share_of_other_order`: when samplers that shuffle, each for one of all ranks of the program, have different seeds: each
-rank takes its share of an order of its own, so some samples come twice and others never. `share_of_other_data`: when
-they draw from Subsets of different indices: of what a rank was given before, or of a split at random that differs from
-rank to rank, it takes a share again. The process outside compares these three. `share_of_share`: when a
-sampler of several shares is inside another, as a DistributedSampler inside accelerate's own sharding, and both together
-make more shares than there are ranks. The last two also speak as soon as accelerate's `prepare` shares out a loader.
-Silent: about loaders without such a sampler, which may have been given a part of the data already, and about data sets
-that are split by themselves; `share_repeated` with several wrappers, since it is not known which one a loader feeds;
-the others for samplers of fewer shares than ranks (tensor or pipeline parallel), and for passes that nothing is
-trained on, unless accelerate has prepared the loader.
-Costs: one line for each sampler.
+## What it does
+`share_repeated`: reports two ranks of the program's only DistributedDataParallel that train on loaders whose samplers
+draw the same shard (`rank`) of as many (`num_replicas`) as the wrapper has ranks. `share_of_other_order`: reports
+shuffling samplers, each of one shard for each rank of the program, that have different seeds. `share_of_other_data`:
+reports such samplers over Subsets of different indices, which were sharded before or split at random on each rank. The
+process outside compares these three. `share_of_share`: reports a sharding sampler inside another one, as a
+DistributedSampler inside accelerate's own sharding, if both together make more shards than there are ranks. The last
+two also report as soon as accelerate's `prepare` shards a loader.
+
+## Why is this bad?
+Some samples are trained on several times in each epoch and others never. Nothing fails, and throughput looks right.
+
+## Example
+`DistributedSampler(data, num_replicas=2, rank=0)` on both ranks, or `DistributedSampler(Subset(data, range(rank, n,
+2)))`.
+
+## Known misses
+Loaders without a sharding sampler, which may have been given a part of the data. Data sets that shard themselves.
+`share_repeated` reports nothing with several wrappers, since it is unknown which one a loader feeds. The others report
+nothing for samplers with fewer shards than ranks (tensor or pipeline parallel), and for passes that nothing is trained
+on, unless accelerate has prepared the loader.
+
+## Cost
+One event for each sampler.
 """
 
 from __future__ import annotations
@@ -28,10 +39,10 @@ from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("share_repeated", "two ranks are trained on the same share of the data"),
-    Check("share_of_other_order", "each rank takes its share of an order of its own"),
-    Check("share_of_other_data", "each rank takes a share of other data"),
-    Check("share_of_share", "the share of a rank is shared out again"),
+    Check("share_repeated", "two ranks are trained on the same shard of the data"),
+    Check("share_of_other_order", "the sharding samplers of ranks shuffle with different seeds"),
+    Check("share_of_other_data", "the samplers of ranks shard different data"),
+    Check("share_of_share", "the loader is sharded twice"),
 )
 
 _MOST = 20

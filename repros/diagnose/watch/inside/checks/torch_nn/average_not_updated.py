@@ -1,10 +1,21 @@
 """An average of weights is updated before it is used.
 
-Speaks: when a `torch.optim.swa_utils.AveragedModel` is called after an optimizer has taken eight steps since it was
-made, and it was neither updated nor loaded: it still has the weights that it was made with.
-Silent: about an average that was updated once, or whose count of updates came from a checkpoint; about averages of
-other classes, and those that the program keeps by itself.
-Costs: a look at one counter for the first such call.
+## What it does
+Reports `average_not_updated` when a `torch.optim.swa_utils.AveragedModel` is called that was neither updated nor
+loaded, although an optimizer has taken eight steps since it was made.
+
+## Why is this bad?
+The averaged model has its initial weights.
+
+## Example
+A training loop without `averaged.update_parameters(model)`.
+
+## Known misses
+Averages that were updated once, or whose count of updates came from a checkpoint. Averages of other classes, and those
+that the program computes itself.
+
+## Cost
+One read of a counter for the first such call.
 """
 
 from __future__ import annotations
@@ -15,7 +26,7 @@ from typing import Any
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
 
-CHECKS = (Check("average_not_updated", "an average of weights is evaluated that was never updated"),)
+CHECKS = (Check("average_not_updated", "an average of weights is evaluated without an update"),)
 
 _STEPS = 8
 

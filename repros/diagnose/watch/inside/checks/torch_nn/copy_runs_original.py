@@ -1,9 +1,20 @@
 """A copied module computes with its own weights.
 
-Speaks: when a module is called whose `forward` is a function in its own `__dict__` that another module of the same
-class has too, and whose closure holds that other module and not this one.
-Silent: about bound methods and `functools.partial`, which a deep copy copies with what they are bound to.
-Costs: one look into `module.__dict__` for each call in a step that is looked at.
+## What it does
+Reports `copy_runs_original` when a module is called whose `forward` is a function in its own `__dict__` that another
+module of the same class has too, and whose closure holds that other module and not this one.
+
+## Why is this bad?
+The copy computes with the weights of its original: training or averaging the copy changes nothing that it computes.
+
+## Example
+`copy.deepcopy(model)` of a model whose `forward` was replaced by a closure, as accelerate's `prepare` does.
+
+## Known misses
+Bound methods and `functools.partial`, which a deep copy copies with what they are bound to.
+
+## Cost
+One look into `module.__dict__` for each call in an inspected step.
 """
 
 from __future__ import annotations

@@ -1,15 +1,24 @@
 """A network that is trained is in train mode.
 
-Speaks: at a step that is looked at, for a module with submodules that are all in eval mode, were in eval mode in their
-last forward with gradients on, have an active dropout (p > 0) or batch norm with running statistics, and have other
-weights than those of normalisation layers that have a gradient and are held by the optimizer; if no module that was
-called in train mode has such weights, and either Lightning drives the training or the module was trained in train mode
-at an earlier step.
-Silent: where a part of the network is in eval mode, such as a frozen backbone or frozen statistics; for a program of
-its own loop that never trains in train mode, which may be meant; where the weights are frozen; for a forward that
-computes gradients of the input only. Calls of compiled modules are not seen: the mode that they are in when the step
-ends stands for that of their forward.
-Costs: a look at `module.training` for each call in a step that is looked at.
+## What it does
+Reports, at an inspected step, a module with submodules, all in eval mode in their last forward with gradients enabled,
+that has an active dropout (p > 0) or a batch norm with running statistics, and weights other than those of
+normalisation layers that have a gradient and are held by the optimizer. No module called in train mode may have such
+weights, and either Lightning drives the training or the module was trained in train mode at an earlier step.
+
+## Why is this bad?
+Dropout regularises nothing, and batch norms keep their old statistics.
+
+## Example
+`model.eval()` before a validation, and no `model.train()` after it.
+
+## Known misses
+Networks of which a part is in eval mode, such as a frozen backbone or frozen statistics. Programs with their own loop
+that never train in train mode, which may be meant. Frozen weights. Forwards that compute gradients of the input alone.
+Calls of compiled modules are not observed: their mode at the end of the step counts as that of their forward.
+
+## Cost
+One read of `module.training` for each call in an inspected step.
 """
 
 from __future__ import annotations

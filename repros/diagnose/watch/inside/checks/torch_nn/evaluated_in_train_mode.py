@@ -1,14 +1,25 @@
 """A network is evaluated in eval mode.
 
-Speaks: `evaluated_in_train_mode`: possible, and no more: when a module that is trained in train mode, with an active
-dropout or a batch norm, was called by itself with gradients off and in train mode after three of the steps 4, 8, 16 ...
-of an optimizer that holds its parameters, before anything else was trained.
-Silent: where any module was ever put into eval mode; where such calls come between steps 1 and 2 or 2 and 3 as well, as
-those of a generator for its critic or of a teacher; for several calls with one input, as those of Monte Carlo dropout;
-for batch norms without momentum, whose statistics are computed anew; once two optimizers have stepped, as in a GAN,
-whose generator draws samples in train mode; about forwards inside another (checkpoints);
-about evaluations that come after other steps, which are not looked at, and compiled programs.
-Costs: a look at the calls that follow a step that was looked at, until the next one with gradients.
+## What it does
+Reports `evaluated_in_train_mode` (possible) for a module that is trained in train mode, has an active dropout or batch
+norm, and was called on its own with gradients disabled, in train mode, after three of the steps 4, 8, 16, ... of an
+optimizer that holds its parameters, before anything else was trained.
+
+## Why is this bad?
+Dropout adds noise to the metrics, and batch norms learn statistics from the validation data.
+
+## Example
+`with torch.no_grad(): validate(model)` without `model.eval()`.
+
+## Known misses
+Programs that ever put a module into eval mode. Calls that also come between steps 1 and 2 or 2 and 3, as those of a
+generator for its critic or of a teacher. Several calls with one input, as in Monte Carlo dropout. Batch norms without
+momentum, whose statistics are computed anew. Programs in which two optimizers have stepped, as a GAN, whose generator
+draws samples in train mode. Forwards inside another forward (checkpoints). Evaluations after steps that are not
+inspected. Compiled programs.
+
+## Cost
+One look at each call that follows an inspected step, until the next call with gradients.
 """
 
 from __future__ import annotations
@@ -20,7 +31,7 @@ from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Listener, Watch
 
-CHECKS = (Check("evaluated_in_train_mode", "a network is evaluated in train mode, as it seems"),)
+CHECKS = (Check("evaluated_in_train_mode", "a network seems to be evaluated in train mode"),)
 
 _EARLY = 2
 """Steps after which nothing is evaluated yet; what is called there is called in each step."""

@@ -1,17 +1,26 @@
-"""Weights that are kept, to come back to them, are a copy.
+"""Weights that are kept for later are a copy.
 
-Speaks: `kept_weights_changed`: when a module loads a `state_dict` of its own that was taken earlier and not copied, and
-its weights have changed since: what is loaded is what the module has already, and the weights that were to be kept are
-lost. `kept_weights_saved`: when `torch.save` writes such a state that was taken after an optimizer's step, and
-other steps have changed it since. `kept_weights_written`: when, in four steps in a row, parameters that an optimizer
-holds are written to twice or more between its steps, or once after another `state_dict` was taken, while a state of
-theirs is kept that was taken before: an average that is kept in it is written into the weights themselves.
-Silent: about a state of another module, a copy, or one that came from a file; about what torch.distributed.checkpoint
-loads, since it reads a checkpoint into a state of the module; if nothing changed in between; about a state that was
-taken before the first step, or that is saved as soon as it was taken, which is saved as it is then; about writes
-through `.data`, as to clip weights; about an average's own weights, which no optimizer holds.
-Costs: one entry for each `state_dict` that is alive; a look at one tensor for each load; a walk over what is saved;
-while a state is kept, a look at the versions of four tensors in each step.
+## What it does
+`kept_weights_changed`: reports a module that loads an earlier `state_dict` of its own that was not copied, if its
+weights have changed since. `kept_weights_saved`: reports that `torch.save` writes such a state, taken after an
+optimizer's step, if later steps have changed it. `kept_weights_written`: reports, after four steps in a row, parameters
+of an optimizer that are written to twice or more between its steps, or once after another `state_dict` was taken, while
+an earlier state of theirs is kept: an average that is kept in it is written into the weights themselves.
+
+## Why is this bad?
+`state_dict` returns references. What was kept is what the module has already, and the best weights are lost.
+
+## Example
+`best = model.state_dict()` in the place of `copy.deepcopy(model.state_dict())`.
+
+## Known misses
+States of another module, copies, and states from a file. States that torch.distributed.checkpoint loads into, as it
+reads a checkpoint into a state of the module. States taken before the first step, or saved as soon as they were taken.
+Writes through `.data`, as to clip weights. An average's own weights, which no optimizer holds.
+
+## Cost
+One entry for each live `state_dict`; one look at a tensor for each load; a walk over what is saved; while a state is
+kept, the versions of four tensors in each step.
 """
 
 from __future__ import annotations
@@ -28,9 +37,9 @@ from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("kept_weights_changed", "a state that was kept is loaded, and has changed with the weights"),
-    Check("kept_weights_saved", "a state that was kept is saved, and has changed with the weights"),
-    Check("kept_weights_written", "an average is kept in the weights themselves"),
+    Check("kept_weights_changed", "a loaded `state_dict` is no copy and has changed with the weights"),
+    Check("kept_weights_saved", "a saved `state_dict` is no copy and has changed with the weights"),
+    Check("kept_weights_written", "a moving average is written into the weights themselves"),
 )
 
 _MOST = 1000

@@ -1,16 +1,28 @@
-"""What a network computes with is trained, or frozen, and its optimizer has all of what is trained.
+"""What a network computes with is trained or frozen, and its optimizer has all trained parameters.
 
-Speaks: `layer_cut_off`, possible: after eight steps of an optimizer, when a layer that it holds, in train mode, never
-had a gradient, and in each step that was looked at the next module got its output itself, without the graph: cut by
-`detach` or `no_grad`. `layers_in_plain_list`: after eight steps, when a layer that is called in train mode has
-gradients and is in no optimizer and in no `parameters()` of the module that calls it, but in a list or dict that is an
-attribute of it. `unfrozen_not_added`: when parameters that were frozen in a call before have had gradients at two later
-steps that were looked at, are in no optimizer, and nothing has written to them since.
-Silent: about weights that were loaded or that the program itself writes, as an average's; where a function lies between
-the two modules; about a part that is frozen by `requires_grad`, or left out of the optimizer in place; once the program
-compiles.
-Costs: in the steps that are looked at, a look at what each module gets and gives, and at the parameters of each; one
-search through the attributes of a module for a layer that no optimizer holds.
+## What it does
+`layer_cut_off` (possible): reports, after eight steps of an optimizer, a layer in train mode that it holds and that
+never had a gradient, if in each inspected step the next module got its output itself without the graph.
+`layers_in_plain_list`: reports, after eight steps, a layer that is called in train mode, has gradients, and is in no
+optimizer and in no `parameters()` of the module that calls it, but in a list or dict that is an attribute of that
+module. `unfrozen_not_added`: reports parameters that were frozen in an earlier call and have had gradients at two later
+inspected steps, if no optimizer holds them and nothing has written to them since.
+
+## Why is this bad?
+A part of the network keeps its random weights.
+
+## Example
+`self.blocks = [nn.Linear(8, 8) for _ in range(4)]` in the place of an `nn.ModuleList`; `head(backbone(x).detach())`
+with a backbone that is to be trained.
+
+## Known misses
+Weights that were loaded or that the program writes itself, as an average's. Outputs that pass through a function
+between the two modules. Parts that are frozen by `requires_grad` or left out of the optimizer in place. Programs that
+compile.
+
+## Cost
+In the inspected steps one look at the inputs, outputs and parameters of each module. One search through a module's
+attributes for a layer that no optimizer holds.
 """
 
 from __future__ import annotations
@@ -25,9 +37,12 @@ from repros.diagnose.watch.inside.values import is_plain, place_of
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("layer_cut_off", "a layer's output is used without its graph, and it is never trained"),
-    Check("layers_in_plain_list", "layers are kept where `parameters()` does not find them, and never trained"),
-    Check("unfrozen_not_added", "parameters are unfrozen that no optimizer holds"),
+    Check("layer_cut_off", "a layer's output is used without its graph, so the layer is never trained"),
+    Check(
+        "layers_in_plain_list",
+        "layers are in a list or dict that `parameters()` does not search, and are never trained",
+    ),
+    Check("unfrozen_not_added", "unfrozen parameters are in no optimizer"),
 )
 
 _STEPS = 8

@@ -1,18 +1,29 @@
-"""A loss gets what it is made for.
+"""A loss function gets the input that it is made for.
 
-Speaks: when a backward that is looked at begins at a loss with this in its graph, for the third time: `loss_broadcast`:
-a difference of shape (N, N), squared or made positive and then averaged or summed as a whole, or a loss of PyTorch
-(MSE, L1, smooth L1, Huber), between a prediction of shape (N, 1) or (N,) that has a gradient and a target of the other
-shape that has none; possible, and no more, since a program may want all pairs. `loss_of_softmax`: the logarithm of a
-softmax of a softmax, as by cross_entropy of probabilities. `loss_without_log`: nll_loss of a softmax or of a layer's
-output, without a logarithm. `loss_of_sigmoid`: binary_cross_entropy_with_logits of a sigmoid. Four backwards in a row
-are looked at, so that each of up to four losses that take turns is.
-Silent: `loss_broadcast`: where the prediction is a view, as by `pred[:, None]`, or the target has a gradient; before
-torch 2.6, whose graphs do not say shapes, about a difference of anything but a linear layer's output, squeezed or not,
-that the program takes itself; in programs with hooks on saved tensors, as of checkpoints and offloading. The others:
-where something lies between the two that is no view and no copy; about a logarithm of a logarithm, which changes
-nothing. All: about compiled losses.
-Costs: a walk over at most 60 nodes of the graph at backward 1, 2, 4, 8 ... and the three after each.
+## What it does
+Inspects the graph of the loss, and reports what it has found in three backwards. `loss_broadcast` (possible): a
+difference of shape (N, N), squared or made positive and then averaged or summed as a whole, or a loss of PyTorch (MSE,
+L1, smooth L1, Huber), between a prediction of shape (N, 1) or (N,) with a gradient and a target of the other shape
+without one. `loss_of_softmax`: the logarithm of a softmax of a softmax, as by cross_entropy of probabilities.
+`loss_without_log`: nll_loss of a softmax or of a layer's output, without a logarithm. `loss_of_sigmoid`:
+binary_cross_entropy_with_logits of a sigmoid.
+
+## Why is this bad?
+The network learns something else than the target: the mean of all targets, or badly scaled probabilities. The loss
+falls all the same.
+
+## Example
+`mse_loss(model(x), y)` with a prediction of shape (32, 1) and a target of shape (32,).
+
+## Known misses
+`loss_broadcast`: predictions that are a view, as by `pred[:, None]`; targets with a gradient; before torch 2.6, whose
+graphs have no shapes, a difference that the program takes itself of anything but a linear layer's output, squeezed or
+not; programs with hooks on saved tensors (checkpoints, offloading). The others: anything between the two that is
+neither a view nor a copy; a logarithm of a logarithm, which changes nothing. All: compiled losses.
+
+## Cost
+A walk over at most 60 nodes of the graph at backward 1, 2, 4, 8, ... and at the three after each: so each of up to four
+losses that take turns is inspected.
 """
 
 from __future__ import annotations

@@ -1,13 +1,25 @@
 """Weights that are loaded arrive, and are still there when the training begins.
 
-Speaks: `nothing_loaded`: when a module is called, or an optimizer takes a step, after a `load_state_dict(strict=False)`
-in which no key matched, although half of the keys or more differ by what they begin with alone, such as `module.`, and
-have the same shapes. `initialised_after_load`: at the first optimizer step of the process, when functions of
-`torch.nn.init` have filled all weights again that a module had loaded before, and no module was called in between.
-Silent: where the same module, one that holds it or a part of it has loaded something that matches; for a state that
-fits under no name; about parts of a model, as a new last layer, that are initialised again; after a call, since a
-training from the start may follow a test of what was loaded.
-Costs: the names of what was loaded; a look at each weight that is initialised before the first step.
+## What it does
+`nothing_loaded`: reports a module that is called, or an optimizer that steps, after a `load_state_dict(strict=False)`
+in which no key matched, although at least half of the keys differ by their prefix alone, such as `module.`, and have
+the same shapes. `initialised_after_load`: reports, at the first optimizer step of the process, that functions of
+`torch.nn.init` have filled again all weights that a module had loaded, with no module called in between.
+
+## Why is this bad?
+The training begins with random weights, and reports no error.
+
+## Example
+`model.load_state_dict(torch.load(path), strict=False)` with the state of a DistributedDataParallel, whose keys begin
+with `module.`.
+
+## Known misses
+Modules of which it, its parent or a part has loaded something that matches. States that fit under no name. Parts of a
+model, as a new last layer, that are initialised again. Initialisation after a call: a training from the start may
+follow a test of what was loaded.
+
+## Cost
+The names of what was loaded, and one look at each weight that is initialised before the first step.
 """
 
 from __future__ import annotations
@@ -21,8 +33,8 @@ from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("nothing_loaded", "no key of a state matched, and `strict=False` says nothing"),
-    Check("initialised_after_load", "the weights that were loaded are overwritten by new ones"),
+    Check("nothing_loaded", "no key of a `state_dict` matched under `strict=False`"),
+    Check("initialised_after_load", "loaded weights are initialised again"),
 )
 
 _MOST_WORDS = 3

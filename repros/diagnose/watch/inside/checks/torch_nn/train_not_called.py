@@ -1,18 +1,28 @@
 """Switching a network between its modes has the effect that its parts rely on.
 
-Speaks: `train_not_called`: at an optimizer's first step, for a module whose class has a `train` of its own that freezes
-parameters, if nothing has called it and the step trains parameters that it would freeze; a copy without weights, on
-which it is called, shows which. `dropout_in_evaluation`: when a module is put in eval mode after a step, and its
-`forward` calls `nn.functional.dropout` without `training`, whose default is True, or
-`scaled_dot_product_attention` with a `dropout_p` above 0, which knows no mode.
-`spectral_norm_not_estimated`: when a layer with `nn.utils.spectral_norm` is called in eval mode before a call in train
-mode has estimated its norm, so that its weight is divided by a random number.
-Silent: `train_not_called`: for a `train` that freezes nothing that is trained. `dropout_in_evaluation`: where `forward`
-mentions `training`, also in a call `dropout(x, training=True)`, which is Monte Carlo dropout on purpose; where the rate
-is 0 or computed; about kernels of other packages. `spectral_norm_not_estimated`: in Lightning's sanity check, for
-weights of fewer than 16 rows, and for `nn.utils.parametrizations.spectral_norm`, which estimates as it is applied.
-Costs: a look at each module whose mode is switched; a parse of `forward`, once for each class whose code names
-dropout; one product of a matrix and a vector for each such layer that is called in eval mode.
+## What it does
+`train_not_called`: reports, at an optimizer's first step, a module whose class has a `train` of its own that freezes
+parameters, if `train` was never called and the step trains parameters that it would freeze; a copy without weights, on
+which it is called, shows which. `dropout_in_evaluation`: reports a module that is put in eval mode after a step and
+whose `forward` calls `nn.functional.dropout` without `training`, whose default is True, or
+`scaled_dot_product_attention` with a `dropout_p` above 0, which knows no mode. `spectral_norm_not_estimated`: reports a
+layer with `nn.utils.spectral_norm` that is called in eval mode before a call in train mode has estimated its norm.
+
+## Why is this bad?
+Parts are trained that the class means to freeze; an evaluation is random; or a weight is divided by a random number.
+
+## Example
+`functional.dropout(x, 0.1)` in a `forward`.
+
+## Known misses
+`train_not_called`: a `train` that freezes nothing that is trained. `dropout_in_evaluation`: a `forward` that mentions
+`training`, also in a call `dropout(x, training=True)`, which is Monte Carlo dropout on purpose; a rate that is 0 or
+computed; kernels of other packages. `spectral_norm_not_estimated`: Lightning's sanity check, weights of fewer than 16
+rows, and `nn.utils.parametrizations.spectral_norm`, which estimates as it is applied.
+
+## Cost
+One look at each module whose mode is switched; a parse of `forward`, once for each class whose code names dropout; one
+product of a matrix and a vector for each such layer that is called in eval mode.
 """
 
 from __future__ import annotations
@@ -26,9 +36,11 @@ from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("train_not_called", "a network is trained whose `train`, which freezes parts of it, was never called"),
+    Check("train_not_called", "`train`, which freezes parts of the network, was never called"),
     Check("dropout_in_evaluation", "a module's dropout works in eval mode as well"),
-    Check("spectral_norm_not_estimated", "an evaluation divides a weight by a norm that was not estimated yet"),
+    Check(
+        "spectral_norm_not_estimated", "an evaluation divides a weight by a spectral norm that was not estimated yet"
+    ),
 )
 
 _FEWEST_ROWS = 16

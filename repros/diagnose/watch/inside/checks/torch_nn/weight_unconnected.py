@@ -1,14 +1,25 @@
 """Gradients reach the parameters, and stay until a step has used them.
 
-Speaks: `weight_unconnected`: when a plain `nn.Linear` or convolution is called with gradients on, in a step that is
-looked at, and no path of its output's graph leads to its weight, which is trained. `gradients_erased`: when gradients
-are zeroed with gradients off (inside an evaluation) that came after the last optimizer step, in parameters that an
-optimizer holds.
-Silent: `weight_unconnected`: for subclasses and layers whose weight is computed (weight norm, parametrizations), inside
-functional calls, under `torch.compile`. `gradients_erased`: about gradients that a training loop zeroes itself, such as
-those of a GAN's other half; about optimizers whose steps are compiled.
-Costs: a walk over at most 40 nodes of the graph for each such layer in a step that is looked at; for `zero_grad`, one
-look at the gradients if it is called with gradients off.
+## What it does
+`weight_unconnected`: reports a plain `nn.Linear` or convolution that is called with gradients enabled, in an inspected
+step, if no path of its output's graph leads to its trained weight. `gradients_erased`: reports gradients of parameters
+that an optimizer holds, which came after the last optimizer step and are zeroed while gradients are disabled (inside an
+evaluation).
+
+## Why is this bad?
+The weight is not trained, or a part of the gradients of an accumulation is lost.
+
+## Example
+A validation within an accumulation calls `model.zero_grad()` under `torch.no_grad()`.
+
+## Known misses
+`weight_unconnected` reports nothing for subclasses, for layers whose weight is computed (weight norm,
+parametrizations), inside functional calls and under `torch.compile`. `gradients_erased` reports nothing for gradients
+that a training loop zeroes itself, such as those of a GAN's other half, and for optimizers whose steps are compiled.
+
+## Cost
+A walk over at most 40 nodes of the graph for each such layer in an inspected step. For `zero_grad`, one pass over the
+gradients if it is called with gradients disabled.
 """
 
 from __future__ import annotations

@@ -1,14 +1,25 @@
-"""What a backward gives is clipped before the step that uses it, used once, and not thrown away.
+"""What a backward gives is clipped before the step that uses it, and used once.
 
-Speaks: `clipped_too_late`: when gradients are clipped four times in a row after a step and before the next backward,
-and no step follows that could use them. `gradients_used_twice`: when two optimizers that hold the same parameters step
-one after the other, four times after a single backward each. `parameters_listed_twice`: as an optimizer is made, when a
-parameter is in its groups twice. `gradients_dropped`: in a program with one optimizer that steps after each k-th
-backward, when three times, after equally many steps, fewer than k are zeroed without a step.
-Silent: about clipping to an infinite norm, which measures; about optimizers that step inside another one's step, that
-share a part of their parameters, or whose gradients are changed in between; about gradients that are thrown away now
-and then, or by a loop of another shape, such as an attack's; about optimizers whose steps are compiled.
-Costs: a count for each backward and step.
+## What it does
+`clipped_too_late`: reports gradients that are clipped four times in a row after a step and before the next backward,
+with no step that could use them. `gradients_used_twice`: reports two optimizers with the same parameters that step one
+after the other, four times after a single backward each. `parameters_listed_twice`: reports an optimizer that is made
+with a parameter twice in its groups. `gradients_dropped`: reports, in a program with one optimizer that steps after
+each k-th backward, that three times, after equally many steps, fewer than k are zeroed without a step.
+
+## Why is this bad?
+Clipping has no effect; updates count twice; or the last batches of each epoch are never trained on.
+
+## Example
+`optimizer.step(); clip_grad_norm_(model.parameters(), 1.0)`.
+
+## Known misses
+Clipping to an infinite norm, which measures. Optimizers that step inside another one's step, that share a part of their
+parameters, or whose gradients are changed in between. Gradients that are dropped now and then, or by a loop of another
+shape, such as an attack's. Optimizers whose steps are compiled.
+
+## Cost
+A count for each backward and step.
 """
 
 from __future__ import annotations
@@ -26,7 +37,7 @@ CHECKS = (
     Check("clipped_too_late", "gradients are clipped after the step has used them"),
     Check("gradients_used_twice", "two optimizers step the same parameters after one backward"),
     Check("parameters_listed_twice", "an optimizer holds a parameter twice"),
-    Check("gradients_dropped", "the last batches of each pass are never stepped on"),
+    Check("gradients_dropped", "the last batches of each epoch are never used by a step"),
 )
 
 _TIMES = 4

@@ -1,12 +1,24 @@
-"""Gradients are zeroed once a step has used them, and are clipped as they are.
+"""Gradients are zeroed once a step has used them, and unscaled before they are clipped.
 
-Speaks: `gradients_not_zeroed`: at an optimizer's fourth step, when a backward has added to the gradients of each step
-before, which nothing had changed since. `clipped_while_scaled`: at a step through an enabled GradScaler that was not
-asked to `unscale_`, when its optimizer's gradients were clipped before to a norm or value below the scale.
-Silent: after the first step whose gradients were zeroed, replaced or changed before the next backward, by whatever
-means; where the clipped norm has the scale in it; about `clip_grad_norm_(model.parameters(), ...)`, which does not show
-whose they are, in a program with several optimizers.
-Costs: a look at one small gradient in the first four steps of each optimizer; a set of names for each clipping.
+## What it does
+`gradients_not_zeroed`: reports, at an optimizer's fourth step, that a backward has added to the gradients of each
+earlier step, which nothing had changed since. `clipped_while_scaled`: reports a step through an enabled GradScaler
+without `unscale_`, if its optimizer's gradients were clipped before to a norm or value below the scale.
+
+## Why is this bad?
+Each step uses the sum of all gradients so far; or each step is clipped to nearly nothing.
+
+## Example
+A loop without `optimizer.zero_grad()`; `clip_grad_norm_` between `scaler.scale(loss).backward()` and
+`scaler.step(optimizer)` without `scaler.unscale_(optimizer)`.
+
+## Known misses
+Gradients after the first step at which they were zeroed, replaced or changed before the next backward. A limit of the
+norm that includes the scale. `clip_grad_norm_(model.parameters(), ...)` in a program with several optimizers: a
+generator does not show whose parameters these are.
+
+## Cost
+One look at a small gradient in the first four steps of each optimizer; a set of names for each clipping.
 """
 
 from __future__ import annotations
@@ -19,7 +31,7 @@ from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("gradients_not_zeroed", "each step adds to the gradients that the one before has used"),
+    Check("gradients_not_zeroed", "each step adds to the gradients that the previous one has used"),
     Check("clipped_while_scaled", "gradients are clipped while GradScaler's scale is still in them"),
 )
 

@@ -1,12 +1,23 @@
-"""An optimizer is made once for a training, and its moments are kept.
+"""An optimizer is made once for a training, and keeps its moments.
 
-Speaks: when a third optimizer of one class and the same options takes its first step over the parameters of two earlier
-ones, each of which had gathered moments in one pass over the same data set, if none was loaded and nothing but their
-steps has changed the parameters: the moments are thrown away at each pass.
-Silent: about optimizers without a state; where the data come from no DataLoader, or from another data set each time, as
-for the tasks of continual learning; where an optimizer sees several passes; where weights are loaded, averaged or reset
-in between, as in federated learning; where options differ, as for the phases of a fine-tuning.
-Costs: a set of ids and a look at one parameter's version when an optimizer takes its first step, and for each pass.
+## What it does
+Reports `optimizer_remade` when a third optimizer of one class with the same options takes its first step over the
+parameters of two earlier ones, each of which had gathered moments in one pass over the same data set, if none was
+loaded and nothing but their steps has changed the parameters.
+
+## Why is this bad?
+Momentum and Adam's moments are thrown away in each epoch.
+
+## Example
+`def train_epoch(model): optimizer = Adam(model.parameters()); ...`.
+
+## Known misses
+Optimizers without a state. Data from no DataLoader, or from another data set each time, as for the tasks of continual
+learning. Optimizers that see several passes. Weights that are loaded, averaged or reset in between, as in federated
+learning. Different options, as for the phases of a fine-tuning.
+
+## Cost
+A set of ids and one parameter's version when an optimizer takes its first step, and for each pass.
 """
 
 from __future__ import annotations
@@ -18,7 +29,7 @@ from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of, unstepped
 from repros.diagnose.watch.inside.watch import Watch
 
-CHECKS = (Check("optimizer_remade", "an optimizer is made anew for each pass, and its moments are lost"),)
+CHECKS = (Check("optimizer_remade", "an optimizer is made for each epoch, and its moments are lost"),)
 
 _REMADE = 2
 _STEPS = 2

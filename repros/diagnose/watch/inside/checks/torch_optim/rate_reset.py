@@ -1,17 +1,29 @@
-"""A training that goes on from a checkpoint restores what belongs to its optimizer.
+"""A training that resumes from a checkpoint restores what belongs to its optimizer.
 
-Speaks: `rate_reset`: when a scheduler's state is loaded that belongs to the rate that the optimizer had been loaded
-with and no longer has. `schedule_not_restored`: at the second rate after a load, for LambdaLR, OneCycleLR and
-CosineAnnealingWarmRestarts, which compute it from the first one: the load had changed the rate, the scheduler was there
-already, was at its beginning and was not loaded; and for CosineAnnealingLR, StepLR, MultiStepLR, SequentialLR,
-PolynomialLR and LinearLR, which count from their own beginning, also if they are made after the load: the optimizer was
-loaded with a state and a rate below its `initial_lr`. `scaler_not_restored`: at the first step of an enabled GradScaler
-with the default scale, that was not loaded and whose optimizer was, with a state.
-Silent: about ExponentialLR and others that multiply the present rate without a count; about a rate that the program has
-set after the load; about a scheduler that was stepped forward before training; about a scaler that was given a scale;
-about a state that was loaded once the training had begun (a roll-back); about the epoch of a sampler and random
-generators, whose owner may have no state to restore.
-Costs: nothing in a step, but for a look at the rate while a scheduler is suspected.
+## What it does
+`rate_reset`: reports that a scheduler's state is loaded that belongs to the learning rate which the optimizer was
+loaded with and no longer has. `schedule_not_restored`: reports, at the second rate after a load, a schedule that begins
+anew. For LambdaLR, OneCycleLR and CosineAnnealingWarmRestarts, which compute from the first rate: the load had changed
+the rate, and the scheduler existed, was at its beginning and was not loaded. For CosineAnnealingLR, StepLR,
+MultiStepLR, SequentialLR, PolynomialLR and LinearLR, which count from their own beginning, also if they are made after
+the load: the optimizer was loaded with a state and a rate below its `initial_lr`. `scaler_not_restored`: reports the
+first step of an enabled GradScaler with the default scale that was not loaded, if its optimizer was, with a state.
+
+## Why is this bad?
+The resumed training has another learning rate than it would have had, often the initial one, and the loss jumps; or the
+scaler skips its first steps.
+
+## Example
+`optimizer.load_state_dict(...)`, then `scheduler = LambdaLR(optimizer, ...)`, whose constructor sets the first rate.
+
+## Known misses
+ExponentialLR and others that multiply the present rate without a count. Rates that the program has set after the load.
+Schedulers that were stepped forward before the training. Scalers that were given a scale. States that were loaded after
+the training had begun (a roll-back). The epoch of a sampler and random generators, whose owner may have no state to
+restore.
+
+## Cost
+Nothing in a step, except one look at the rate while a scheduler is suspected.
 """
 
 from __future__ import annotations
@@ -23,9 +35,9 @@ from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("rate_reset", "a scheduler made after the optimizer was loaded overwrites the rate that was loaded"),
-    Check("schedule_not_restored", "a schedule begins anew on an optimizer in the middle of one"),
-    Check("scaler_not_restored", "a GradScaler searches its scale anew on an optimizer that is not new"),
+    Check("rate_reset", "a scheduler that is made after the optimizer was loaded overwrites the loaded rate"),
+    Check("schedule_not_restored", "a schedule begins anew with an optimizer in the middle of one"),
+    Check("scaler_not_restored", "a GradScaler searches its scale anew for a loaded optimizer"),
 )
 
 _ABSOLUTE = {"LambdaLR", "OneCycleLR", "CosineAnnealingWarmRestarts"}

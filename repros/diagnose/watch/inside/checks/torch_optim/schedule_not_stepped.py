@@ -1,12 +1,23 @@
-"""A schedule of the learning rate is stepped, as often as it counts.
+"""A learning rate scheduler is stepped, as often as it counts.
 
-Speaks: `schedule_not_stepped`: at the program's end, when an optimizer has been trained in four passes over data since
-a scheduler was made for it, and no scheduler of it has moved. `schedule_turns`: when a CosineAnnealingLR has gone down
-and up again within one pass over the data, a step for each step of its optimizer, with a `T_max` of at most 100: it
-counts passes, and is stepped for each batch.
-Silent: where the program has set the rate by hand; about SWALR, which begins late, and ReduceLROnPlateau; where the
-data come from no DataLoader; in a process that is killed; about a longer `T_max`, which is a cycle that is meant.
-Costs: a look at the schedulers when a pass begins, and at the end.
+## What it does
+`schedule_not_stepped`: reports, at the program's end, an optimizer that has been trained in four passes over data since
+a scheduler was made for it, if no scheduler of it has moved. `schedule_turns`: reports a CosineAnnealingLR with a
+`T_max` of at most 100 that has gone down and up again within one pass over the data, a step for each step of its
+optimizer.
+
+## Why is this bad?
+The learning rate stays at its first value, or oscillates.
+
+## Example
+`CosineAnnealingLR(optimizer, T_max=epochs)` that is stepped for each batch.
+
+## Known misses
+Rates that the program has set by hand. SWALR, which begins late, and ReduceLROnPlateau. Data from no DataLoader.
+Processes that are killed. A longer `T_max`, which is a cycle on purpose.
+
+## Cost
+One look at the schedulers when a pass begins, and at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +32,7 @@ from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
     Check("schedule_not_stepped", "a scheduler is made, and never stepped"),
-    Check("schedule_turns", "a schedule that counts passes is stepped for each batch, and the rate rises again"),
+    Check("schedule_turns", "a schedule in epochs is stepped for each batch, so that the rate rises again"),
 )
 
 _PASSES = 4

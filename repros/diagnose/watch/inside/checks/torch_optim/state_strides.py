@@ -1,18 +1,29 @@
 """Optimizer states match their parameters, and belong to one optimizer alone.
 
-Speaks: `state_strides`: with `fused=True` on the CPU, whose kernels ignore strides, when a state or gradient has others
-than the parameter. `state_device`: when a state, of its parameter's shape, of one of torch's own optimizers is on
-another device than its parameter. `state_step_device`: when the counter of a fused optimizer's steps alone is. These
-look before an optimizer's first step, its first after a load, and each step that is looked at. `state_reused`: when a
-tensor in a dict that is loaded was loaded before, uncopied, and an optimizer has written into it since. `state_shared`:
-at a step of an optimizer that has loaded the state of another one, uncopied, or was the one it was loaded from, if the
-other has stepped in between and has changed that state. `state_uninitialised`: at a step of a fused SGD that made its
-momentum in a step that GradScaler skipped, and nothing has written into it since.
-Silent: about states that are kept elsewhere on purpose by optimizers other than torch's; about a loaded dict that is
-still alive, which is harmless unless it is loaded again; about an optimizer that loads what it has; about one that
-takes over from another that is not stepped again; about one that steps another inside its own step.
-Costs: a comparison of strides and devices for each state at those steps; where a state is shared, a look at one tensor
-in each step.
+## What it does
+`state_strides`: reports, with `fused=True` on the CPU, whose kernels ignore strides, a state or gradient with other
+strides than the parameter. `state_device`: reports a state of one of torch's own optimizers, of its parameter's shape,
+on another device than the parameter. `state_step_device`: reports it of the step counter of a fused optimizer alone.
+These are checked before an optimizer's first step, its first after a load, and each inspected step. `state_reused`:
+reports a loaded dict with a tensor that was loaded before, uncopied, and that an optimizer has written to since.
+`state_shared`: reports a step of an optimizer that shares a loaded, uncopied state with another one, if the other has
+stepped in between and has changed that state. `state_uninitialised`: reports a step of a fused SGD with a momentum
+buffer that was made in a step that GradScaler skipped, and that nothing has written to since.
+
+## Why is this bad?
+The step uses the moments of other elements, of another training, or uninitialised memory; or it raises.
+
+## Example
+Two calls `optimizer.load_state_dict(kept)` with one `kept`, and a training between them.
+
+## Known misses
+States that optimizers other than torch's keep elsewhere on purpose. A loaded dict that is still alive, which is
+harmless unless it is loaded again. Optimizers that load what they have, that take over from one that is not stepped
+again, or that step another one inside their own step.
+
+## Cost
+A comparison of strides and devices for each state at those steps; where a state is shared, one look at a tensor in each
+step.
 """
 
 from __future__ import annotations
@@ -30,7 +41,7 @@ CHECKS = (
     Check("state_step_device", "a fused optimizer's step counter alone is on another device"),
     Check("state_reused", "a kept state is loaded again after training on it has changed it"),
     Check("state_shared", "two optimizers write into one state"),
-    Check("state_uninitialised", "a momentum that nothing was ever written into"),
+    Check("state_uninitialised", "an uninitialised momentum buffer"),
 )
 
 

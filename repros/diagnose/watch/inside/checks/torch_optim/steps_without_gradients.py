@@ -1,14 +1,25 @@
-"""An optimizer's steps have something to do, and reach the parameters that are trained.
+"""An optimizer's steps have gradients, and reach the parameters that are trained.
 
-Speaks: `steps_without_gradients`: when an optimizer's first four steps find no gradient in any of its parameters,
-although a backward ran before each: it holds other parameters than those that are trained. `parameters_replaced`: after
-its fourth step, when some of its parameters never had a gradient and belong to nothing but this optimizer, while
-modules that were called have as many trained parameters, with gradients, that no optimizer holds.
-Silent: after the first step that found a gradient, or after the fourth; about parameters that a module, a dict, a list
-or an attribute still holds; about parameters with gradients that no optimizer holds, if that is all, as in a
-fine-tuning of the last layer.
-Costs: a look for gradients in the first four steps. If both halves of `parameters_replaced` are there, one search for
-what refers to a parameter.
+## What it does
+`steps_without_gradients`: reports an optimizer whose first four steps find no gradient in any of its parameters,
+although a backward ran before each. `parameters_replaced`: reports, after its fourth step, an optimizer of whose
+parameters some never had a gradient and belong to nothing else, while modules that were called have as many trained
+parameters, with gradients, that no optimizer holds.
+
+## Why is this bad?
+The optimizer holds other parameters than those that are trained: a layer, or the whole model, is never updated.
+
+## Example
+`model.head = nn.Linear(8, 10)` after `optimizer = Adam(model.parameters())`.
+
+## Known misses
+Optimizers after their first step with a gradient, or after their fourth. Parameters that a module, a dict, a list or an
+attribute still holds. Parameters with gradients that no optimizer holds, if that is all, as in a fine-tuning of the
+last layer.
+
+## Cost
+One look for gradients in each of the first four steps. If both halves of `parameters_replaced` are there, one search
+for what refers to a parameter.
 """
 
 from __future__ import annotations
@@ -22,8 +33,8 @@ from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("steps_without_gradients", "none of what an optimizer holds ever has a gradient"),
-    Check("parameters_replaced", "a part of what the optimizer holds was replaced after it was made"),
+    Check("steps_without_gradients", "none of an optimizer's parameters ever has a gradient"),
+    Check("parameters_replaced", "some of an optimizer's parameters were replaced in the model after it was made"),
 )
 
 _STEPS = 4

@@ -1,17 +1,29 @@
-"""A step changes the parameters, and leaves numbers.
+"""A step changes the parameters and leaves them finite.
 
-Speaks: `weights_not_finite`: when the training goes on (the next backward, or the program's end) with a parameter that
-is infinite or not a number since a step that was looked at, and was finite before the first. `parameters_unchanged`: at
-an optimizer's step 32, when its gradients are not zero and none of its parameters has changed in any bit so far: the
-rate is 0, or so small that rounding loses each step. `steps_of_zero_gradients`: when an optimizer's first four steps
-found all gradients exactly 0, and each time they were zeroed between the last backward and the step.
-Silent: about a parameter that was not finite before the first step, such as a mask; about a step that was undone before
-the next backward; about steps that GradScaler skips. `parameters_unchanged` is silent about a rate of 0 that a
-scheduler has not yet moved on 16 times, as in a warm-up by epochs, or that the program has set by hand in the place of
-another. All are silent about DTensors, and while a CUDA graph is recorded.
-Costs: one reduction over the parameters before the first step and at every second step that is looked at, over the
-small ones at the others; a copy of the three smallest parameters until one has changed, and if none has, a reduction at
-the steps 8 and 32; a look at gradients in the first four steps, where they were zeroed late.
+## What it does
+`weights_not_finite`: reports a training that goes on (the next backward, or the program's end) with a parameter that is
+infinite or NaN since an inspected step, and was finite before the first. `parameters_unchanged`: reports, at step 32,
+an optimizer whose gradients are not zero and none of whose parameters has changed in any bit.
+`steps_of_zero_gradients`: reports an optimizer whose first four steps found all gradients exactly 0, each time zeroed
+between the last backward and the step.
+
+## Why is this bad?
+The network is lost, or learns nothing.
+
+## Example
+`loss.backward(); optimizer.zero_grad(); optimizer.step()`; a learning rate of 1e-9 for weights in bfloat16, which
+rounds away each update.
+
+## Known misses
+Parameters that were not finite before the first step, such as a mask. Steps that were undone before the next backward.
+Steps that GradScaler skips. `parameters_unchanged` reports nothing for a rate of 0 that a scheduler has moved on fewer
+than 16 times, as in a warm-up by epochs, or that the program has set by hand. None report for DTensors, and while a
+CUDA graph is captured.
+
+## Cost
+One reduction over the parameters before the first step and at every second inspected step, over the small ones at the
+others; a copy of the three smallest parameters until one has changed, and if none has, a reduction at steps 8 and 32;
+one look at gradients in the first four steps, where they were zeroed late.
 """
 
 from __future__ import annotations
@@ -25,7 +37,7 @@ from repros.diagnose.watch.inside.values import bit_sums, find_not_finite, is_ca
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("weights_not_finite", "parameters are infinite or not a number, and are trained on"),
+    Check("weights_not_finite", "parameters are infinite or NaN, and the training goes on"),
     Check("parameters_unchanged", "an optimizer's steps change none of its parameters"),
     Check("steps_of_zero_gradients", "gradients are zeroed between the backward and the step"),
 )

@@ -1,16 +1,27 @@
 """The labels of a language model's batch hold what is to be learned (transformers).
 
-Speaks: `end_of_text_not_learned`: when DataCollatorForLanguageModeling (`mlm=False`) gives an end of text that the
-attention mask counts the label -100, since it is the padding token as well. `given_labels_replaced`: when the samples
-that this collator is given have labels of -100, or of the padding token, where its batch has a token to learn.
-`labels_all_masked`: when all labels of three batches in a row are -100 in a training of `Trainer`.
-`prompts_fill_length`: when all labels of one batch of TRL's SFTTrainer are -100, and each of its rows is as long as
-`max_length`: the prompts have left no place for what is to be learned.
-Silent: about the first token of a text, whose label no causal model uses; about samples without an attention mask that
-have one length and end in several padding tokens, which may be padding; for `mlm=True`; for collators and
-trainers of a class of one's own that makes labels, or the loss, itself; about a batch without labels here and there,
-but for `prompts_fill_length`, which is silent where rows are packed or of several lengths.
-Costs: a look at the first four batches of a process, and at those that are due after them.
+## What it does
+`end_of_text_not_learned`: reports that DataCollatorForLanguageModeling (`mlm=False`) gives the label -100 to an end of
+text that the attention mask counts, since it is the padding token as well. `given_labels_replaced`: reports samples
+given to this collator whose labels are -100, or the padding token, where its batch has a token to learn.
+`labels_all_masked`: reports that all labels of three batches in a row are -100 in a training of `Trainer`.
+`prompts_fill_length`: reports that all labels of one batch of TRL's SFTTrainer are -100, and each of its rows is as
+long as `max_length`: the prompts have left no room for what is to be learned.
+
+## Why is this bad?
+The model never learns to stop, learns its prompts, or learns nothing.
+
+## Example
+`tokenizer.pad_token = tokenizer.eos_token` with DataCollatorForLanguageModeling.
+
+## Known misses
+The first token of a text, whose label no causal model uses. Samples without an attention mask that have one length and
+end in several padding tokens, which may be padding. `mlm=True`. Collators and trainers of the program's own classes
+that make labels, or the loss, themselves. Single batches without labels, except for `prompts_fill_length`, which
+reports nothing where rows are packed or of several lengths.
+
+## Cost
+One look at the first four batches of a process, and at the inspected ones after them.
 """
 
 from __future__ import annotations
@@ -23,8 +34,8 @@ from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
-    Check("end_of_text_not_learned", "the end of text is the padding token as well, and a collator masks its labels"),
-    Check("given_labels_replaced", "a collator makes labels of its own, in the place of masked ones that it is given"),
+    Check("end_of_text_not_learned", "the end of text is also the padding token, and a collator masks its labels"),
+    Check("given_labels_replaced", "a collator replaces masked labels that it is given by its own"),
     Check("labels_all_masked", "all labels of several batches in a row are -100"),
     Check("prompts_fill_length", "max_length cuts all that is to be learned from a batch"),
 )

@@ -1,13 +1,24 @@
-"""A training of transformers' Trainer that goes on from a checkpoint goes on as its arguments say.
+"""A training of transformers' Trainer that resumes from a checkpoint goes on as its arguments say.
 
-Speaks: `new_rate_ignored`: at the first step after a resume, when the schedule's base rates are those of the checkpoint
-and not the ones that it was made with from the present arguments. `patience_counted_anew`: when an
-EarlyStoppingCallback is asked for the first time after a resume, has counted nothing, and the checkpoint's log has
-evaluations without an improvement, fewer than its patience.
-Silent: for equal rates; where a callback sets `base_lrs`, or the counter, or the callback's state is restored; about
-another number of steps, or another curve of the same rate, as a training that is prolonged has it; where early stopping
-had ended the training: it goes on because someone wants it to.
-Costs: nothing in a step, but for the first after a resume.
+## What it does
+`new_rate_ignored`: reports, at the first step after a resume, a schedule whose base rates are those of the checkpoint
+and not those of the present arguments. `patience_counted_anew`: reports an EarlyStoppingCallback that is asked for the
+first time after a resume and has counted nothing, if the checkpoint's log has evaluations without an improvement, fewer
+than its patience.
+
+## Why is this bad?
+The new learning rate has no effect, or the training goes on longer than its patience allows.
+
+## Example
+`TrainingArguments(learning_rate=1e-5)` with `trainer.train(resume_from_checkpoint=True)` of a training with 5e-5.
+
+## Known misses
+Equal rates. Callbacks that set `base_lrs` or the counter, or whose state is restored. Another number of steps, or
+another curve of the same rate, as of a training that is prolonged. Trainings that early stopping had ended: they are
+resumed on purpose.
+
+## Cost
+Nothing in a step, except for the first after a resume.
 """
 
 from __future__ import annotations
@@ -21,7 +32,7 @@ from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
     Check("new_rate_ignored", "a resumed training has the learning rate of its checkpoint, not that of its arguments"),
-    Check("patience_counted_anew", "early stopping begins to count anew after a resume"),
+    Check("patience_counted_anew", "early stopping counts from 0 after a resume"),
 )
 
 

@@ -1,13 +1,24 @@
 """Tokens are those that the model was made for (transformers).
 
-Speaks: `second_bos`: when a text that begins with the BOS token is tokenized to two of them: the tokenizer adds one.
-`assistant_mask_empty`: when `apply_chat_template(return_assistant_tokens_mask=True)` gives zeros alone for a
-conversation with an answer. `padding_counts_as_positions`: when GPT-2 or GPT-Neo is called with an attention mask that
-begins with 0, without `position_ids` and a cache: it numbers the padding, too.
-Silent: where BOS is the end of text or the padding token as well; about a text that has two BOS tokens itself; about
-conversations that are cut to a length; about calls with embeddings, masks of more dimensions and what a compiler has
-traced; within `generate()`, which makes positions of the mask.
-Costs: a look at the first 16 calls of a process, and at those that are due after them.
+## What it does
+`second_bos`: reports a text that begins with the BOS token and is tokenized to two of them. `assistant_mask_empty`:
+reports that `apply_chat_template(return_assistant_tokens_mask=True)` gives zeros alone for a conversation with an
+answer. `padding_counts_as_positions`: reports that GPT-2 or GPT-Neo is called with an attention mask that begins with
+0, without `position_ids` and a cache: it numbers the padding, too.
+
+## Why is this bad?
+The model reads a sequence that it was not trained on, or nothing is learned from the answers.
+
+## Example
+`tokenizer(tokenizer.apply_chat_template(chat, tokenize=False))`.
+
+## Known misses
+Tokenizers whose BOS is the end of text or the padding token as well. Texts that have two BOS tokens themselves.
+Conversations that are cut to a length. Calls with embeddings, masks of more dimensions, and what a compiler has traced.
+`generate()`, which computes positions from the mask.
+
+## Cost
+One look at the first 16 calls of a process, and at the inspected ones after them.
 """
 
 from __future__ import annotations
@@ -20,8 +31,8 @@ from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
     Check("second_bos", "a text that begins with the BOS token is given a second one"),
-    Check("assistant_mask_empty", "a chat template marks no answers, and the mask of them is empty"),
-    Check("padding_counts_as_positions", "a model with learned positions numbers the padding on the left, too"),
+    Check("assistant_mask_empty", "the chat template marks no answers, so the assistant mask is empty"),
+    Check("padding_counts_as_positions", "a model with learned positions also numbers the padding on the left"),
 )
 
 _CALLS = 16

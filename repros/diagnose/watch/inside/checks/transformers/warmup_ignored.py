@@ -1,15 +1,25 @@
-"""A training of transformers' Trainer is scheduled, evaluated and kept as its arguments say.
+"""A training of transformers' Trainer is scheduled, evaluated and saved as its arguments say.
 
-Speaks: `warmup_ignored`: when Trainer makes the schedule `constant`, and the arguments ask for a warm-up.
-`worst_counts_as_best`: at the second evaluation of a training that loads its best model at the end or stops early, when
-the metric is an error by its name (`wer`, `mae`, `perplexity`, `..._error`, `..._loss`), is positive, and
-`greater_is_better` is True by default. `evaluation_without_labels`: when `Trainer.evaluate` returns times alone,
-although `compute_metrics` is given. `generation_cut_short`: when `predict_with_generate` has written 20 tokens, the
-default of `generate()`, most texts go on to the last of them, and most references are longer.
-Silent: for an optimizer that warms up itself (schedule-free); where `greater_is_better` is given; about names that
-begin with `neg`; about `predict`, whose data need no labels; for trainers whose class evaluates in its own way; where a
-length is given.
-Costs: nothing in a step.
+## What it does
+`warmup_ignored`: reports that Trainer makes the schedule `constant` although the arguments ask for a warm-up.
+`worst_counts_as_best`: reports, at the second evaluation of a training that loads its best model at the end or stops
+early, a metric that is an error by its name (`wer`, `mae`, `perplexity`, `..._error`, `..._loss`), is positive, and for
+which `greater_is_better` is True by default. `evaluation_without_labels`: reports that `Trainer.evaluate` returns times
+alone although `compute_metrics` is given. `generation_cut_short`: reports that `predict_with_generate` has written 20
+tokens, the default of `generate()`, if most texts go on to the last of them and most references are longer.
+
+## Why is this bad?
+The first steps have the full rate; the worst model is kept; nothing is measured; or the metric scores cut texts.
+
+## Example
+`TrainingArguments(lr_scheduler_type="constant", warmup_steps=500)`, where `constant_with_warmup` was meant.
+
+## Known misses
+Optimizers that warm up themselves (schedule-free). A given `greater_is_better`, and names that begin with `neg`.
+`predict`, whose data need no labels. Trainers whose class evaluates in its own way. A given length.
+
+## Cost
+Nothing in a step.
 """
 
 from __future__ import annotations

@@ -1,10 +1,22 @@
 """The reference of a preference training is the model that the training begins with (TRL).
 
-Speaks: `reference_without_adapter`, possible: when TRL's DPOTrainer begins to train an adapter that was loaded, and its
-reference is the model without this adapter: since it has no reference model, or one that has the same weights.
-Silent: for an adapter that begins anew; for a reference adapter; for a training that goes on from a checkpoint; without
-a reference at all; for a trainer that is not derived from TRL's.
-Costs: nothing in a step, but for the first of each trainer.
+## What it does
+Reports `reference_without_adapter` (possible) when TRL's DPOTrainer begins to train an adapter that was loaded, and its
+reference is the model without this adapter: it has no reference model, or one with the same base weights.
+
+## Why is this bad?
+The loss measures the distance from the base model, and not from the model that was fine-tuned before.
+
+## Example
+`DPOTrainer(model=PeftModel.from_pretrained(base, sft_path, is_trainable=True))` without `ref_model` or
+`ref_adapter_name`.
+
+## Known misses
+Adapters that begin anew; reference adapters; trainings that resume from a checkpoint or have no reference at all;
+trainers that are not derived from TRL's.
+
+## Cost
+Nothing in a step, except for the first of each trainer.
 """
 
 from __future__ import annotations
