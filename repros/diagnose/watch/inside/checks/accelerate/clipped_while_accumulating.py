@@ -25,13 +25,19 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.accelerators import gradient_state
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("clipped_while_accumulating", "gradients are clipped before all micro-batches of a step have added to them"),
@@ -50,7 +56,7 @@ class _Clipped:
         self._pending: tuple[float, float, str | None] | None = None
         """The norm, the limit and the place of a clipping that no backward has followed yet."""
 
-    def clipped(self, most: Any, norm: Any) -> None:
+    def clipped(self, most: float, norm: Tensor) -> None:
         state = gradient_state()
         if state is None or state.sync_gradients or state.num_steps < 2:  # noqa: PLR2004 - nothing is accumulated
             return
@@ -62,7 +68,7 @@ class _Clipped:
             self._pending = found, limit, user_place()
             self._watch.listen("before_backward", self.before_backward)
 
-    def forget(self, *_: Any) -> None:
+    def forget(self, *_: object) -> None:
         if self._pending is not None:
             self._pending = None
             self._watch.ignore("before_backward", self.before_backward)
@@ -85,26 +91,26 @@ class _Zeroed:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._waiting: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._waiting: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         """How many steps each has left out since its last one."""
-        self._lost: weakref.WeakKeyDictionary[Any, tuple[int, str | None]] = weakref.WeakKeyDictionary()
+        self._lost: weakref.WeakKeyDictionary[Optimizer, tuple[int, str | None]] = weakref.WeakKeyDictionary()
         """Those whose gradients were zeroed since: how many micro-batches had made them, and the place."""
 
-    def step_waits(self, optimizer: Any) -> None:
+    def step_waits(self, optimizer: Optimizer) -> None:
         optimizer = getattr(optimizer, "optimizer", optimizer)
         self._lost.pop(optimizer, None)
         self._waiting[optimizer] = self._waiting.get(optimizer, 0) + 1
         self._watch.listen("zeroing", self.zeroing)
         self._watch.listen("before_step", self.before_step)
 
-    def zeroing(self, list_parameters: Any) -> None:
+    def zeroing(self, list_parameters: Callable[[], list[Parameter]]) -> None:
         zeroed = {id(parameter) for parameter in list_parameters() if parameter.grad is not None}
         for optimizer, waits in list(self._waiting.items()):
             if any(id(parameter) in zeroed for parameter in parameters_of(optimizer)):
                 del self._waiting[optimizer]
                 self._lost[optimizer] = waits, user_place()
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         self._waiting.pop(optimizer, None)
         waits, place = self._lost.pop(optimizer, (0, None))
         if not self._waiting and not self._lost:

@@ -24,11 +24,14 @@ One look at the first dimensions of what is gathered.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.accelerators import count_processes, gradient_state
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from accelerate.data_loader import DataLoaderDispatcher, DataLoaderShard
 
 CHECKS = (
     Check("gathered_after_the_loop", "predictions are gathered when the loop is over, with the repeated samples"),
@@ -54,10 +57,10 @@ class _Gathered:
         self._watch = watch
         self._last: _Pass | None = None
 
-    def loader_ended(self, loader: Any) -> None:
+    def loader_ended(self, loader: DataLoaderShard | DataLoaderDispatcher) -> None:
         self._last = _pass_over(loader)
 
-    def gathered_for_metrics(self, data: Any) -> None:
+    def gathered_for_metrics(self, data: object) -> None:
         state = gradient_state()
         if state is None:
             return
@@ -86,7 +89,7 @@ def listen(watch: Watch) -> None:
     watch.listen("gathered_for_metrics", gathered.gathered_for_metrics)
 
 
-def _pass_over(loader: Any) -> _Pass | None:
+def _pass_over(loader: DataLoaderShard | DataLoaderDispatcher) -> _Pass | None:
     """Return what is known of a pass that is at its last batch; None if that is full, or its rows are not known."""
     ranks, sampler = count_processes(), getattr(loader, "batch_sampler", None)
     is_even = ranks == 1 or getattr(sampler, "even_batches", False)
@@ -97,7 +100,7 @@ def _pass_over(loader: Any) -> _Pass | None:
     return _Pass(samples, rows, batch // ranks)
 
 
-def _lengths(data: Any) -> Iterator[int]:
+def _lengths(data: object) -> Iterator[int]:
     """Yield the first dimensions of the tensors in what is gathered."""
     import torch
 

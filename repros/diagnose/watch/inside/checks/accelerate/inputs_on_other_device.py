@@ -19,10 +19,15 @@ One look into `module.__dict__` for each call in an inspected step, shared with 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from accelerate.hooks import ModelHook
+    from torch import device
+    from torch.nn import Module
 
 CHECKS = (Check("inputs_on_other_device", "a hook moves inputs to another device than that of the weights"),)
 
@@ -30,7 +35,7 @@ CHECKS = (Check("inputs_on_other_device", "a hook moves inputs to another device
 def listen(watch: Watch) -> None:
     """Attach the check."""
 
-    def calling(module: Any) -> None:
+    def calling(module: Module) -> None:
         hook = module.__dict__.get("_hf_hook")
         if hook is None:
             return
@@ -47,7 +52,7 @@ def listen(watch: Watch) -> None:
     watch.listen("calling_own", calling)
 
 
-def _target(hook: Any) -> Any:
+def _target(hook: ModelHook) -> device | None:
     """Return the device that a hook moves inputs to, or None where it moves weights too or none is known."""
     import torch
 

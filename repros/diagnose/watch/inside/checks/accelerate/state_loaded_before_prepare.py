@@ -30,12 +30,19 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.accelerators import count_processes
 from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+    from accelerate.data_loader import SkipBatchSampler
+    from accelerate.scheduler import AcceleratedScheduler
+    from torch.optim.lr_scheduler import LRScheduler
+    from torch.utils.data import Sampler
 
 CHECKS = (
     Check("state_loaded_before_prepare", "load_state is called before prepare, and loads no weights"),
@@ -57,12 +64,12 @@ class _Loaded:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._empty: weakref.WeakKeyDictionary[Any, tuple[str, str | None]] = weakref.WeakKeyDictionary()
+        self._empty: weakref.WeakKeyDictionary[Accelerator, tuple[str, str | None]] = weakref.WeakKeyDictionary()
         """The folder, and the place of the call, by accelerator."""
         self._lost: list[tuple[str, str | None]] = []
         """Those of accelerators that have prepared a model since."""
 
-    def checkpoint_loaded(self, accelerator: Any, folder: Any) -> None:
+    def checkpoint_loaded(self, accelerator: Accelerator, folder: str | os.PathLike[str] | None) -> None:
         self.forget()
         if folder is None or any(getattr(accelerator, name, None) for name in _REGISTERED):
             return
@@ -70,13 +77,13 @@ class _Loaded:
             self._empty[accelerator] = str(folder), user_place()
             self._watch.listen("objects_prepared", self.prepared)
 
-    def forget(self, *_: Any) -> None:
+    def forget(self, *_: object) -> None:
         self._empty.clear()
         self._lost.clear()
         self._watch.ignore("objects_prepared", self.prepared)
         self._watch.ignore("before_backward", self.judge)
 
-    def prepared(self, accelerator: Any) -> None:
+    def prepared(self, accelerator: Accelerator) -> None:
         if accelerator in self._empty and accelerator._models:
             self._lost.append(self._empty.pop(accelerator))
             self._watch.listen("before_backward", self.judge)
@@ -97,10 +104,10 @@ class _Skipped:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._ended: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
+        self._ended: weakref.WeakKeyDictionary[Sampler, set[int]] = weakref.WeakKeyDictionary()
         """How many batches were left out in passes that came to their end, by the sampler that makes the batches."""
 
-    def skipping(self, sampler: Any) -> None:
+    def skipping(self, sampler: SkipBatchSampler) -> None:
         count = sampler.skip_batches
         if count and count in self._ended.get(sampler.batch_sampler, ()):
             text = (
@@ -109,10 +116,10 @@ class _Skipped:
             )
             self._watch.find("batches_skipped_again", text, numbers={"batches": count})
 
-    def skipped(self, sampler: Any) -> None:
+    def skipped(self, sampler: SkipBatchSampler) -> None:
         self._ended.setdefault(sampler.batch_sampler, set()).add(sampler.skip_batches)
 
-    def forget(self, *_: Any) -> None:
+    def forget(self, *_: object) -> None:
         self._ended.clear()
 
 
@@ -132,10 +139,10 @@ class _Schedules:
         self._watch = watch
         self._counted: list[_Counted] = []
         """All of them: a scheduler itself may be gone before the program ends."""
-        self._known: weakref.WeakKeyDictionary[Any, _Counted | None] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[LRScheduler, _Counted | None] = weakref.WeakKeyDictionary()
         """None for one that the check is silent about."""
 
-    def schedule_stepped(self, wrapper: Any) -> None:
+    def schedule_stepped(self, wrapper: AcceleratedScheduler) -> None:
         scheduler = wrapper.scheduler
         if scheduler not in self._known:
             self._known[scheduler] = self._begin(wrapper)
@@ -143,7 +150,7 @@ class _Schedules:
         if counted is not None and scheduler.last_epoch != counted.epoch:
             counted.calls, counted.epoch = counted.calls + 1, scheduler.last_epoch
 
-    def _begin(self, wrapper: Any) -> _Counted | None:
+    def _begin(self, wrapper: AcceleratedScheduler) -> _Counted | None:
         length, ranks = _length(wrapper.scheduler), count_processes()
         if ranks == 1 or length is None or wrapper.split_batches or not wrapper.step_with_optimizer:
             return None
@@ -179,7 +186,7 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(schedules, name))
 
 
-def _length(scheduler: Any) -> int | None:
+def _length(scheduler: LRScheduler) -> int | None:
     """Return after how many steps a schedule is at its end; None if that is not known."""
     length = getattr(scheduler, _LENGTHS.get(type(scheduler).__name__, ""), None)
     for function in getattr(scheduler, "lr_lambdas", ()):  # transformers' are partial functions

@@ -32,13 +32,18 @@ import os
 import types
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from types import CellType
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs
 from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from datasets import Dataset, IterableDataset
 
 CHECKS = (
     Check("epoch_set_on_parent", "the epoch is set on the parent of the iterated data set"),
@@ -71,17 +76,17 @@ class _Streams:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._streams: weakref.WeakKeyDictionary[Any, _Stream] = weakref.WeakKeyDictionary()
+        self._streams: weakref.WeakKeyDictionary[IterableDataset, _Stream] = weakref.WeakKeyDictionary()
 
-    def stream_derived(self, parent: Any, child: Any, method: str) -> None:
+    def stream_derived(self, parent: IterableDataset, child: IterableDataset, method: str) -> None:
         made = _Stream(self._streams.setdefault(parent, _Stream()), is_shuffled=method == "shuffle")
         if child is not parent:
             self._streams[child] = made
 
-    def stream_epoch_set(self, stream: Any, epoch: Any) -> None:
+    def stream_epoch_set(self, stream: IterableDataset, epoch: int) -> None:
         self._streams.setdefault(stream, _Stream()).epoch = int(epoch)
 
-    def stream_begins(self, stream: Any) -> None:
+    def stream_begins(self, stream: IterableDataset) -> None:
         # `pass_begins` comes with data of any kind, which may not be referred to weakly.
         read = self._streams.get(stream) if "_ex_iterable" in getattr(stream, "__dict__", ()) else None
         if read is None:
@@ -109,29 +114,29 @@ class _Splits:
         self._watch = watch
         self._held: list[dict[str, Any]] = []
         """Those that were made before there was a process group."""
-        self._shuffled: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._shuffled: weakref.WeakKeyDictionary[Dataset, str] = weakref.WeakKeyDictionary()
         """The fingerprints of data before they were shuffled without a seed."""
         self._counts: dict[str, int] = {}
         """The splits of each data set so far, by its fingerprint."""
 
-    def rows_split(self, data: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def rows_split(self, data: Dataset, args: Args, kwargs: Kwargs, result: Dataset) -> None:
         names = ("test_size", "train_size", "shuffle", "stratify_by_column", "seed", "generator")
         given = {**dict(zip(names, args)), **kwargs}
         is_random = given.get("shuffle", True) and given.get("seed") is None and given.get("generator") is None
         if is_random:
             self._note(data._fingerprint, result["test"], _SPLIT)
 
-    def rows_shuffled(self, data: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def rows_shuffled(self, data: Dataset, args: Args, kwargs: Kwargs, result: Dataset) -> None:
         given = {**dict(zip(("seed", "generator"), args)), **kwargs}
         if given.get("seed") is None and given.get("generator") is None:
             self._shuffled[result] = data._fingerprint
 
-    def rows_selected(self, data: Any, _: Any, __: Any, result: Any) -> None:
+    def rows_selected(self, data: Dataset, _: object, __: object, result: Dataset) -> None:
         if data in self._shuffled and len(result) < len(data):
             # The order, and not what was chosen: each rank may take a share of an order that all have.
             self._note(self._shuffled.pop(data), data, _CHOSEN)
 
-    def _note(self, fingerprint: str, chosen: Any, text: str) -> None:
+    def _note(self, fingerprint: str, chosen: Dataset, text: str) -> None:
         indices = getattr(chosen, "_indices", None)
         if indices is None or not self._watch.wants("split_differs"):
             return
@@ -142,7 +147,7 @@ class _Splits:
         self._held.append({"data": data, "text": text, "value": value, "place": user_place()})
         self.write()
 
-    def write(self, *_: Any) -> None:
+    def write(self, *_: object) -> None:
         ranks = replicas.ranks_of_program()
         held = self._held if len(ranks) > 1 else []
         while held:
@@ -160,7 +165,7 @@ class _Mapped:
         self._codes: dict[tuple[str, int, int], str] = {}
         """A digest of the code that each file was written with, by its name, time and number."""
 
-    def rows_mapped(self, data: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def rows_mapped(self, data: Dataset, args: Args, kwargs: Kwargs, result: Dataset) -> None:
         function = kwargs.get("function", args[0] if args else None)
         function = getattr(function, "__func__", function)
         if not isinstance(function, types.FunctionType):
@@ -190,7 +195,7 @@ def listen(watch: Watch) -> None:
     watch.listen("rows_mapped", mapped.rows_mapped)
 
 
-def _files(data: Any) -> set[str]:
+def _files(data: Dataset) -> set[str]:
     return {str(file["filename"]) for file in data.cache_files}
 
 
@@ -203,15 +208,16 @@ def _digest(function: types.FunctionType) -> str:
 def _reached(function: types.FunctionType, depth: int) -> Iterator[types.FunctionType]:
     yield function
     names = {name for code in _codes(function.__code__) for name in code.co_names}
-    found: list[Any] = [function.__globals__.get(name) for name in sorted(names)]
+    found: list[object] = [function.__globals__.get(name) for name in sorted(names)]
     found += [_content(cell) for cell in function.__closure__ or ()]
     for other in found if depth else ():
-        is_other = isinstance(other, types.FunctionType) and other is not function
-        if is_other and "site-packages" not in other.__code__.co_filename:
+        if not isinstance(other, types.FunctionType) or other is function:
+            continue
+        if "site-packages" not in other.__code__.co_filename:
             yield from _reached(other, depth - 1)
 
 
-def _content(cell: Any) -> Any:
+def _content(cell: CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # empty

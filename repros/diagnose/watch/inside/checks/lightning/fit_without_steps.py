@@ -22,10 +22,14 @@ Nothing in a step.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
+    from lightning.pytorch.loops.fit_loop import _FitLoop
 
 CHECKS = (
     Check("fit_without_steps", "a fit ends without a step because an earlier one was stopped"),
@@ -35,14 +39,14 @@ CHECKS = (
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    stopped: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+    stopped: weakref.WeakKeyDictionary[Trainer, tuple[int, int]] = weakref.WeakKeyDictionary()
 
-    def fit_begins(trainer: Any) -> None:
+    def fit_begins(trainer: Trainer) -> None:
         stopped.pop(trainer, None)
         if trainer.should_stop:
             stopped[trainer] = (trainer.global_step, trainer.current_epoch)
 
-    def fit_ended(trainer: Any) -> None:
+    def fit_ended(trainer: Trainer) -> None:
         before = stopped.pop(trainer, None)
         epochs = trainer.max_epochs
         if before is None or trainer.global_step != before[0] or epochs is None:
@@ -51,7 +55,7 @@ def listen(watch: Watch) -> None:
             text = "fit ended without a step: trainer.should_stop was still True from an earlier fit"
             watch.find("fit_without_steps", text, step=before[0], numbers={"epochs": epochs - before[1]})
 
-    def epoch_ended(trainer: Any, loop: Any) -> None:
+    def epoch_ended(trainer: Trainer, loop: _FitLoop) -> None:
         expected, progress = trainer.num_training_batches, loop.epoch_loop.batch_progress.current
         done = progress.ready
         if not isinstance(expected, int) or trainer.should_stop or done >= expected or done != progress.completed:

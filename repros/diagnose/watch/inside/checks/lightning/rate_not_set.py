@@ -20,19 +20,23 @@ Nothing outside of a search.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from lightning.pytorch import LightningModule, Trainer
+    from torch.optim import Optimizer
 
 CHECKS = (Check("rate_not_set", "the optimizer steps with another rate than the one that the search announced"),)
 
 
 def listen(watch: Watch) -> None:
     """Attach the check."""
-    announced: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
+    announced: weakref.WeakKeyDictionary[Optimizer, float] = weakref.WeakKeyDictionary()
 
-    def rate_found(trainer: Any, model: Any, options: dict[str, Any], _: Any) -> None:
+    def rate_found(trainer: Trainer, model: LightningModule, options: dict[str, Any], _: object) -> None:
         if not options.get("update_attr"):
             return
         name = options.get("attr_name") or next(
@@ -44,7 +48,7 @@ def listen(watch: Watch) -> None:
                 announced[optimizer] = rate
                 watch.listen("before_step", before_step)
 
-    def before_step(optimizer: Any, number: int) -> None:
+    def before_step(optimizer: Optimizer, number: int) -> None:
         if not announced:
             watch.ignore("before_step", before_step)
         if optimizer not in announced:

@@ -23,11 +23,18 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from torch import Tensor
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("saved_later_weights", "a thread saves parameters that have changed since they were submitted"),
@@ -42,13 +49,13 @@ class _Saving:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._given: dict[int, dict[str, tuple[Any, int]]] = {}
+        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._given: dict[int, dict[str, tuple[Tensor, int]]] = {}
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)
 
-    def submitted(self, arguments: list[Any]) -> None:
+    def submitted(self, arguments: list[object]) -> None:
         for argument in arguments:
             if isinstance(argument, dict):
                 held = {p.data_ptr() for optimizer in self._optimizers for p in parameters_of(optimizer)}
@@ -56,7 +63,7 @@ class _Saving:
                 if live:
                     self._given[id(argument)] = live
 
-    def saving(self, saved: Any) -> None:
+    def saving(self, saved: object) -> None:
         versions = self._given.pop(id(saved), None)
         if versions is None or threading.current_thread() is threading.main_thread():
             return
@@ -71,13 +78,13 @@ class _Scores:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._validated: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._validated: weakref.WeakKeyDictionary[Trainer, int] = weakref.WeakKeyDictionary()
 
-    def validated(self, trainer: Any) -> None:
+    def validated(self, trainer: Trainer) -> None:
         if not trainer.sanity_checking:
             self._validated[trainer] = trainer.global_step
 
-    def scored(self, callback: Any, trainer: Any) -> None:
+    def scored(self, callback: ModelCheckpoint, trainer: Trainer) -> None:
         monitor, steps = callback.monitor, getattr(callback, "_every_n_train_steps", 0)
         step = self._validated.get(trainer, trainer.global_step)
         if not monitor or not steps or monitor not in _validation_metrics(trainer) or step == trainer.global_step:
@@ -96,13 +103,13 @@ def listen(watch: Watch) -> None:
     watch.listen("scored", scores.scored)
 
 
-def _validation_metrics(trainer: Any) -> set[str]:
+def _validation_metrics(trainer: Trainer) -> set[str]:
     """Return the metrics that a validation of this trainer has logged."""
     results = getattr(trainer.fit_loop.epoch_loop.val_loop, "_results", None) or {}
     return {getattr(result.meta, "name", "") for result in results.values()}
 
 
-def _tensors(value: Any, name: str = "", depth: int = 0) -> Any:
+def _tensors(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, Tensor]]:
     import torch
 
     if isinstance(value, torch.Tensor):

@@ -33,15 +33,23 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import deque
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.nan import calls, evidence, graph, weights
-from repros.diagnose.watch.inside.nan.ranges import tensors_in
+from repros.diagnose.watch.inside.nan.ranges import Range, tensors_in
 from repros.diagnose.watch.inside.observe.optimizers import coming, steps
 from repros.diagnose.watch.inside.values import is_capturing
 from repros.diagnose.watch.inside.watch import Watch
 from repros.inside.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
+    from torch import Tensor
+    from torch.amp import GradScaler
+    from torch.autograd.graph import Node
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("nan_batch", "the data was not finite"),
@@ -75,15 +83,15 @@ class _First:
 
     def __init__(self, watch: Watch, seen: calls.Calls) -> None:
         self._watch, self._calls = watch, seen
-        self._usual: dict[tuple[Any, ...], int] = {}
+        self._usual: dict[tuple[object, ...], int] = {}
         self._batches: deque[list[evidence.InBatch]] = deque(maxlen=_BATCHES)
         self._batch_healthy: dict[str, int] = {}
-        self._roots: list[Any] = []
-        self._loss: list[Any] = []
+        self._roots: list[Node | None] = []
+        self._loss: list[Range] = []
         self._pending: evidence.Evidence | None = None
         self._row: list[evidence.Evidence] = []
-        self._scaler: Any = None
-        self._trainer: Any = None
+        self._scaler: weakref.ref[GradScaler] | None = None
+        self._trainer: weakref.ref[Trainer] | None = None
         self._norms: dict[int, float] = {}
         self._has_stepped = False
         self._given: tuple[float, float] | None = None
@@ -104,7 +112,7 @@ class _First:
     def compiles(self) -> None:
         self._calls.follow_compiled()
 
-    def fit_begins(self, trainer: Any) -> None:
+    def fit_begins(self, trainer: Trainer) -> None:
         self._trainer = weakref.ref(trainer)  # which has no module yet
 
     def _know_trainers_module(self) -> None:
@@ -113,14 +121,14 @@ class _First:
         if trainer is not None and trainer.lightning_module is not None:
             self._calls.roots.add(trainer.lightning_module)
 
-    def handed(self, batch: Any) -> None:
+    def handed(self, batch: object) -> None:
         ranges = self._calls.ranges
         self._batches.append([evidence.InBatch(path, tensor, ranges.of(tensor)) for path, tensor in tensors_in(batch)])
 
-    def scaler_steps(self, scaler: Any, _: Any) -> None:
+    def scaler_steps(self, scaler: GradScaler, _: object) -> None:
         self._scaler = weakref.ref(scaler) if scaler.is_enabled() else None
 
-    def differentiating(self, tensors: Any) -> None:
+    def differentiating(self, tensors: Tensor | Sequence[Tensor]) -> None:
         if is_capturing():
             return
         roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
@@ -183,18 +191,18 @@ class _First:
     def _handed(self) -> list[evidence.InBatch]:
         return [each for batch in reversed(self._batches) for each in batch if each.found.kinds]
 
-    def zeroing(self, _: Any) -> None:
+    def zeroing(self, _: object) -> None:
         """End a step that was skipped."""
         self._pending = None
         self._calls.is_paused = False  # also after a backward that has raised
 
-    def before_step(self, optimizer: Any, _: int) -> None:
+    def before_step(self, optimizer: Optimizer, _: int) -> None:
         if self._pending is None:
             self._end_well()
         elif not _is_skipped(optimizer) and self._is_stepped(optimizer):
             self._tell(self._pending, self._of_scaler(is_taken=True))
 
-    def _is_stepped(self, optimizer: Any) -> bool:
+    def _is_stepped(self, optimizer: Optimizer) -> bool:
         """Return whether what is pending is used by this step."""
         assert self._pending is not None
         own = weights.held([optimizer])
@@ -270,7 +278,7 @@ def listen(watch: Watch) -> None:
         _First(watch, _hooks[0]).listen()
 
 
-def _is_skipped(optimizer: Any) -> bool:
+def _is_skipped(optimizer: Optimizer) -> bool:
     """Return whether GradScaler has left it to the kernel to skip the step that is running."""
     found = getattr(optimizer, "found_inf", None)
     return found is not None and float(found) > 0

@@ -30,13 +30,19 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.adapters import adapted_layers, adapter_parameters, is_training
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
+    from torch import Tensor
+    from torch.nn import Module, Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("adapter_frozen", "a model is trained with an adapter in which nothing requires gradients"),
@@ -58,7 +64,7 @@ _HOOK = "make_inputs_require_grad"
 class _Pass:
     """One forward of a model with an adapter, in train mode and with gradients."""
 
-    def __init__(self, tuner: Any) -> None:
+    def __init__(self, tuner: BaseTuner) -> None:
         self.tuner = weakref.ref(tuner)
         self.layers = {id(layer): layer for layer in adapted_layers(tuner)}
         self.called: dict[int, bool] = {}
@@ -67,7 +73,7 @@ class _Pass:
         self.attentions = {id(part): part for part in tuner.modules() if isinstance(part, attention)}
         self.is_over = False
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         if id(module) in self.layers or id(module) in self.attentions:
             is_on = sys.modules["torch"].is_grad_enabled()
             self.called[id(module)] = is_on or self.called.get(id(module), False)
@@ -78,16 +84,16 @@ class _Trained:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._counts: weakref.WeakKeyDictionary[BaseTuner, int] = weakref.WeakKeyDictionary()
         self._passes: list[_Pass] = []
-        self._frozen: list[Any] = []
-        self._prepared: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._frozen: list[BaseTuner] = []
+        self._prepared: weakref.WeakSet[BaseTuner] = weakref.WeakSet()
 
-    def kbit_prepared(self, model: Any) -> None:
+    def kbit_prepared(self, model: Module) -> None:
         kind = sys.modules["peft.tuners.tuners_utils"].BaseTuner
         self._prepared.update(part for part in model.modules() if isinstance(part, kind))
 
-    def adapted_fed(self, tuner: Any, arguments: Any) -> None:
+    def adapted_fed(self, tuner: BaseTuner, arguments: Mapping[str, object]) -> None:
         if self._watch.compiles or not is_training(tuner):
             return
         count = self._counts[tuner] = self._counts.get(tuner, 0) + 1
@@ -99,18 +105,18 @@ class _Trained:
             for name in ("calling", "adapted_gave", "differentiating", "after_backward"):
                 self._watch.listen(name, getattr(self, name))
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         for one in self._passes:
             if not one.is_over:
                 one.calling(module)
 
-    def adapted_gave(self, tuner: Any) -> None:
+    def adapted_gave(self, tuner: BaseTuner) -> None:
         for one in self._passes:
             one.is_over = one.is_over or one.tuner() is tuner
         if all(one.is_over for one in self._passes):
             self._watch.ignore("calling", self.calling)
 
-    def differentiating(self, tensors: Any) -> None:
+    def differentiating(self, tensors: Tensor | Sequence[Tensor]) -> None:
         for one in self._passes:
             tuner = one.tuner()
             if tuner is None or not one.is_over or any(part.requires_grad for part in tuner.parameters()):
@@ -140,7 +146,7 @@ class _Trained:
                 self._look_for_checkpoints(one, tuner)
                 self._look_for_bypass(one)
 
-    def _look_for_checkpoints(self, one: _Pass, tuner: Any) -> None:
+    def _look_for_checkpoints(self, one: _Pass, tuner: BaseTuner) -> None:
         called = [layer for key, layer in one.layers.items() if key in one.called]
         if not called or any(one.called[id(layer)] for layer in called):
             return
@@ -172,18 +178,18 @@ class _Held:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._tuners: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._made: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._tuners: weakref.WeakSet[BaseTuner] = weakref.WeakSet()
+        self._made: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._made.add(optimizer)
 
-    def adapted_fed(self, tuner: Any, _: Any) -> None:
+    def adapted_fed(self, tuner: BaseTuner, _: object) -> None:
         if tuner not in self._tuners:
             self._tuners.add(tuner)
             self._watch.listen("after_close_step", self.after_close_step)
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         for tuner in list(self._tuners):
             own = {id(parameter) for parameter in tuner.parameters()}
             held = [parameter for parameter in parameters_of(optimizer) if id(parameter) in own]
@@ -212,22 +218,22 @@ def listen(watch: Watch) -> None:
     watch.listen("made", held.made)
 
 
-def _active(layer: Any) -> list[str]:
+def _active(layer: BaseTunerLayer) -> list[str]:
     names = layer.active_adapters
     return [names] if isinstance(names, str) else list(names)
 
 
-def _trained(layer: Any) -> Iterator[Any]:
+def _trained(layer: BaseTunerLayer) -> Iterator[Parameter]:
     return (parameter for parameter in adapter_parameters(layer) if parameter.requires_grad)
 
 
-def _makes_inputs_require_gradients(tuner: Any) -> bool:
+def _makes_inputs_require_gradients(tuner: BaseTuner) -> bool:
     """Return whether a hook of `enable_input_require_grads`, or of a k-bit preparation, is there."""
     hooks = (hook for part in tuner.modules() for hook in part._forward_hooks.values())
     return any(getattr(hook, "__name__", "").startswith(_HOOK) for hook in hooks)
 
 
-def _reaches_no_parameter(tensors: Any) -> bool:
+def _reaches_no_parameter(tensors: Tensor | Sequence[Tensor]) -> bool:
     """Return whether the graph of what is differentiated has leaves, none of them a parameter."""
     roots = [tensors] if hasattr(tensors, "grad_fn") else list(tensors or ())
     waiting = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]

@@ -29,12 +29,17 @@ import json
 import os
 import weakref
 import zipfile
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.adapters import adapted_layers, is_training
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
+    from torch.nn import Module, Parameter
 
 CHECKS = (
     Check("adapter_not_loaded", "no tensor of an adapter's file fits the model that it is loaded into"),
@@ -49,13 +54,13 @@ class _Loaded:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._missed: dict[frozenset[str], tuple[Any, str]] = {}
+        self._missed: dict[frozenset[str], tuple[weakref.ref[PeftModel], str]] = {}
         """What fitted nothing, by its names: the model, and what to say."""
-        self._unused: dict[int, Any] = {}
+        self._unused: dict[int, weakref.ref[Parameter]] = {}
         """The parameters that were loaded and not used, by `id`."""
         self._before: list[set[int]] = []
 
-    def adapter_filled(self, model: Any, name: str, state: Any, result: Any) -> None:
+    def adapter_filled(self, model: PeftModel, name: str, state: object, result: object) -> None:
         config = getattr(model, "peft_config", {}).get(name)
         keys = frozenset(state) if isinstance(state, Mapping) else frozenset()
         unexpected, missing = (set(getattr(result, kind, ())) for kind in ("unexpected_keys", "missing_keys"))
@@ -79,7 +84,7 @@ class _Loaded:
         self._missed[keys] = weakref.ref(model), text
         self._watch.listen("adapted_fed", self.adapted_fed)
 
-    def adapted_fed(self, tuner: Any, _: Any) -> None:
+    def adapted_fed(self, tuner: BaseTuner, _: object) -> None:
         for keys, (reference, text) in [*self._missed.items()]:
             model = reference()
             if model is not None and any(part is tuner for part in model.modules()):
@@ -90,7 +95,7 @@ class _Loaded:
         if not self._missed and not self._unused:
             self._watch.ignore("adapted_fed", self.adapted_fed)
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         """Notice uses past the forward of the model, as those of `generate`."""
         for parameter in module._parameters.values():
             self._unused.pop(id(parameter), None)
@@ -101,15 +106,15 @@ class _Loaded:
         for _, text in self._missed.values():
             self._watch.find("adapter_not_loaded", text, place=None)
 
-    def adapting(self, model: Any) -> None:
-        tuner: Any = getattr(model, "base_model", None) if hasattr(model, "peft_config") else None
+    def adapting(self, model: Module | None) -> None:
+        tuner: BaseTuner = getattr(model, "base_model", None) if hasattr(model, "peft_config") else None
         unused = {key for key, reference in self._unused.items() if reference() is not None}
         if self._watch.count("before_step") or tuner is None:  # calls were not observed since
             unused = set()
         own = {id(parameter) for parameter in tuner.parameters()} if unused else set()
         self._before.append(own & unused)
 
-    def adapted(self, model: Any) -> None:
+    def adapted(self, model: PeftModel) -> None:
         before = self._before.pop() if self._before else set()
         lost = before - {id(parameter) for parameter in model.parameters()} if before else before
         for key in lost:
@@ -128,7 +133,7 @@ class _Saved:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
-    def adapters_saved(self, model: Any, folder: Any, names: Any) -> None:
+    def adapters_saved(self, model: PeftModel, folder: object, names: Iterable[str]) -> None:
         tuner = getattr(model, "base_model", None)
         if not isinstance(folder, (str, os.PathLike)) or tuner is None or next(_layers(tuner), None) is None:
             return
@@ -145,11 +150,11 @@ class _Switched:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._before: dict[int, tuple[Any, bool]] = {}
-        self._suspects: list[tuple[Any, list[tuple[Any, bool]], str, bool]] = []
+        self._before: dict[int, tuple[weakref.ref[Parameter], bool]] = {}
+        self._suspects: list[tuple[weakref.ref[PeftModel], list[tuple[weakref.ref[Parameter], bool]], str, bool]] = []
         """The model, its changed parameters with what they required before, the text, and if a training may be over."""
 
-    def adapter_loading(self, model: Any) -> None:
+    def adapter_loading(self, model: PeftModel) -> None:
         tuner = getattr(model, "base_model", None)
         layers = _layers(tuner) if tuner is not None else ()
         self._before = {
@@ -158,11 +163,12 @@ class _Switched:
             for parameter in layer.parameters()
         }
 
-    def adapter_loaded(self, model: Any, name: str) -> None:
+    def adapter_loaded(self, model: PeftModel, name: str) -> None:
+        present = [(reference, reference(), was) for reference, was in self._before.values()]
         changed = [
             (reference, was)
-            for reference, was in self._before.values()
-            if reference() is not None and reference().requires_grad is not was
+            for reference, parameter, was in present
+            if parameter is not None and parameter.requires_grad is not was
         ]
         self._before = {}
         if not changed:
@@ -177,14 +183,14 @@ class _Switched:
         for observation in ("adapted_fed", "before_step"):
             self._watch.listen(observation, getattr(self, observation))
 
-    def adapter_set(self, model: Any) -> None:
+    def adapter_set(self, model: PeftModel) -> None:
         self._suspects = [one for one in self._suspects if model not in _of(one[0]())]
 
-    def adapted_fed(self, tuner: Any, _: Any) -> None:
+    def adapted_fed(self, tuner: BaseTuner, _: object) -> None:
         if is_training(tuner):
             self._judge()
 
-    def before_step(self, *_: Any) -> None:
+    def before_step(self, *_: object) -> None:
         self._judge()
 
     def ends(self) -> None:
@@ -211,11 +217,11 @@ def listen(watch: Watch) -> None:
     watch.listen("adapters_saved", saved.adapters_saved)
 
 
-def _layers(tuner: Any) -> Any:
+def _layers(tuner: BaseTuner) -> Iterator[BaseTunerLayer]:
     return adapted_layers(tuner) if hasattr(tuner, "modules") else iter(())
 
 
-def _of(model: Any) -> tuple[Any, ...]:
+def _of(model: PeftModel | None) -> tuple[Module | None, ...]:
     """Return what `set_adapter` may be called on for a model."""
     return () if model is None else (model, getattr(model, "base_model", None))
 

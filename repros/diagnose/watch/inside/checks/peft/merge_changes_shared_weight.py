@@ -19,12 +19,16 @@ At a merge, a digest of each weight that several layers share, before and after 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.adapters import adapted_layers
 from repros.diagnose.watch.inside.values import bit_sums, is_plain
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from peft.tuners.tuners_utils import BaseTuner
+    from torch.nn import Module, Parameter
 
 CHECKS = (Check("merge_changes_shared_weight", "an adapter is merged into a weight that another layer shares"),)
 
@@ -34,12 +38,12 @@ class _Merged:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._shared: list[tuple[Any, int, list[str]]] = []
+        self._shared: list[tuple[Parameter, int, list[str]]] = []
         """Each with its digest, and the names of the layers that have it."""
 
-    def merging(self, tuner: Any) -> None:
+    def merging(self, tuner: BaseTuner) -> None:
         adapted = {id(layer.get_base_layer()) for layer in adapted_layers(tuner)}
-        owners: dict[int, list[tuple[Any, str, Any]]] = {}
+        owners: dict[int, list[tuple[Module, str, Parameter]]] = {}
         for name, part in tuner.model.named_modules():
             for parameter in part._parameters.values():
                 if parameter is not None and is_plain(parameter):
@@ -48,7 +52,7 @@ class _Merged:
         sums = bit_sums([its[0][2] for its in shared])
         self._shared = [(its[0][2], number, [name for _, name, _ in its]) for its, number in zip(shared, sums)]
 
-    def merged(self, _: Any) -> None:
+    def merged(self, _: object) -> None:
         shared, self._shared = self._shared, []
         after = bit_sums([parameter for parameter, _, _ in shared])
         names = [name for (_, before, its), now in zip(shared, after) if before != now for name in its]

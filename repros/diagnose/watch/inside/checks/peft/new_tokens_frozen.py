@@ -27,12 +27,19 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.adapters import adapted_layers, is_training
 from repros.diagnose.watch.inside.observe.beginnings import HEADS
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from peft.tuners.tuners_utils import BaseTuner
+    from torch import Tensor
+    from torch.nn import Module
+    from transformers import PreTrainedModel
 
 CHECKS = (
     Check("new_tokens_frozen", "the embeddings of added tokens are frozen at their initial values"),
@@ -50,16 +57,16 @@ class _Tokens:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._added: weakref.WeakKeyDictionary[Any, tuple[int, list[Any]]] = weakref.WeakKeyDictionary()
+        self._added: weakref.WeakKeyDictionary[PreTrainedModel, tuple[int, list[Tensor]]] = weakref.WeakKeyDictionary()
         """The first new token, and the new rows of the embedding and the head, by model."""
         self._count = 0
 
-    def tokens_added(self, model: Any, before: int) -> None:
+    def tokens_added(self, model: PreTrainedModel, before: int) -> None:
         first = min(before, self._added[model][0]) if model in self._added else before
         self._added[model] = first, [_rows(part, first) for part in _embeddings(model)]
         self._watch.listen("adapted_fed", self.adapted_fed)
 
-    def adapted_fed(self, tuner: Any, arguments: Any) -> None:
+    def adapted_fed(self, tuner: BaseTuner, arguments: Mapping[str, Tensor]) -> None:
         model = getattr(tuner, "model", None)
         if model not in self._added or not is_training(tuner):
             return
@@ -89,15 +96,15 @@ class _Heads:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._begun: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        self._begun: weakref.WeakKeyDictionary[Module, list[Tensor]] = weakref.WeakKeyDictionary()
         """A part of the values that each head began with."""
         self._unsaved: dict[tuple[str, tuple[int, ...]], tuple[str, str]] = {}
         """The name and the state of a head, by the name and the shape of a weight of it."""
 
-    def head_begun(self, head: Any) -> None:
+    def head_begun(self, head: Module) -> None:
         self._begun[head] = [_corner(parameter) for parameter in head.parameters()]
 
-    def adapters_saved(self, model: Any, *_: Any) -> None:
+    def adapters_saved(self, model: PeftModel, *_: object) -> None:
         base = getattr(getattr(model, "base_model", None), "model", None)
         if base is None or next(adapted_layers(base), None) is None:
             return
@@ -111,13 +118,13 @@ class _Heads:
             for key, parameter in weights[-1:] if state else ():
                 self._unsaved[f"{name}.{key}", tuple(parameter.shape)] = name, state
 
-    def _state_of(self, head: Any) -> str:
+    def _state_of(self, head: Module) -> str:
         if any(weight.requires_grad for weight in head.parameters() if weight.dim() > 1):  # `bias` has its own option
             return "is trained"
         begun, now = self._begun.get(head), [_corner(parameter) for parameter in head.parameters()]
         return "began with random values and is frozen" if begun is not None and _is_same(begun, now) else ""
 
-    def saving(self, saved: Any) -> None:
+    def saving(self, saved: object) -> None:
         if self._unsaved or self._begun:
             for key, tensor in _tensors(saved):
                 for name, shape in [*self._unsaved]:
@@ -142,7 +149,7 @@ def listen(watch: Watch) -> None:
     watch.listen("tensors_saved", heads.saving)
 
 
-def _embeddings(model: Any) -> Iterator[Any]:
+def _embeddings(model: PreTrainedModel) -> Iterator[Module]:
     """Yield the input embedding of a model, and its head if there is one."""
     yield model.get_input_embeddings()
     head = model.get_output_embeddings()
@@ -150,7 +157,7 @@ def _embeddings(model: Any) -> Iterator[Any]:
         yield head
 
 
-def _weight(part: Any) -> Any:
+def _weight(part: Module) -> Tensor:
     """Return the weight of a layer, below what PEFT has put around it."""
     while True:
         inner = getattr(part, "original_module", None) or getattr(part, "base_layer", None)
@@ -159,22 +166,22 @@ def _weight(part: Any) -> Any:
         part = inner
 
 
-def _rows(part: Any, first: int) -> Any:
+def _rows(part: Module, first: int) -> Tensor:
     return _weight(part).detach()[first : first + _MOST_ROWS, :_MOST_COLUMNS].float().cpu().clone()
 
 
-def _corner(parameter: Any) -> Any:
+def _corner(parameter: Tensor) -> Tensor:
     return parameter.detach().reshape(-1)[:_MOST_COLUMNS].float().cpu().clone()
 
 
-def _is_same(made: Any, now: Any) -> bool:
+def _is_same(made: Tensor | list[Tensor], now: Tensor | list[Tensor]) -> bool:
     equal = sys.modules["torch"].equal
     if isinstance(made, list):
         return len(made) == len(now) and all(equal(one, other) for one, other in zip(made, now))
     return bool(equal(made, now))
 
 
-def _is_trained(part: Any, embedding: Any, tokens: list[int]) -> bool:
+def _is_trained(part: Module, embedding: Module, tokens: list[int]) -> bool:
     """Return whether the rows of some tokens are trained: of the layer, its adapter, or what it is tied to."""
     if part is not embedding and _weight(part) is _weight(embedding):
         return _is_trained(embedding, embedding, tokens)
@@ -186,7 +193,7 @@ def _is_trained(part: Any, embedding: Any, tokens: list[int]) -> bool:
     return set(tokens) <= {int(index) for its in indices.values() for index in its}
 
 
-def _learned(arguments: Mapping[str, Any], first: int, padding: Any) -> list[int]:
+def _learned(arguments: Mapping[str, Tensor], first: int, padding: int | None) -> list[int]:
     """Return the new tokens that are in a batch and among its labels."""
     ids, labels, mask = (arguments.get(name) for name in ("input_ids", "labels", "attention_mask"))
     if ids is None or labels is None or ids.shape != labels.shape:
@@ -197,7 +204,7 @@ def _learned(arguments: Mapping[str, Any], first: int, padding: Any) -> list[int
     return [token for token in labels[wanted].unique().tolist() if token != padding]
 
 
-def _tensors(saved: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+def _tensors(saved: object, depth: int = 0) -> Iterator[tuple[str, Tensor]]:
     """Yield the tensors of what is saved, with their own keys."""
     if isinstance(saved, Mapping) and depth < _MOST_DEPTH:
         for key, value in [*saved.items()]:

@@ -25,11 +25,16 @@ from __future__ import annotations
 
 import collections
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.values import is_capturing
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.amp import GradScaler
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("scaler_skips_steps", "GradScaler skips all steps, since the gradients are infinite"),
@@ -47,17 +52,17 @@ class _Skipped:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._counts: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         """The scaled steps of each optimizer since its last own step."""
-        self._stepped: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._marks: weakref.WeakKeyDictionary[Any, collections.deque[Any]] = weakref.WeakKeyDictionary()
-        self._scaler: Any = None
+        self._stepped: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._marks: weakref.WeakKeyDictionary[Optimizer, collections.deque[Tensor]] = weakref.WeakKeyDictionary()
+        self._scaler: weakref.ref[GradScaler] | None = None
         self._is_listening = False
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._counts[optimizer] = 0
 
-    def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
+    def scaler_steps(self, scaler: GradScaler, optimizer: Optimizer) -> None:
         inner = getattr(optimizer, "optimizer", optimizer)
         self._scaler = weakref.ref(scaler)
         if not self._is_listening:  # else it would cost something in each step of programs without a scaler
@@ -70,7 +75,7 @@ class _Skipped:
             self._judge(inner, scaler, self._counts[inner], has_stepped=inner in self._stepped)
         self._counts[inner] += 1
 
-    def before_step(self, optimizer: Any, _: int) -> None:
+    def before_step(self, optimizer: Optimizer, _: int) -> None:
         if self._counts.get(optimizer):
             self._counts[optimizer] = 0
         mark = getattr(optimizer, "found_inf", None)
@@ -79,7 +84,7 @@ class _Skipped:
         else:
             self._marks.setdefault(optimizer, collections.deque(maxlen=_SKIPPED)).append(mark)
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         marks = self._marks.get(optimizer) if self._marks else None
         if marks is None or number <= _SKIPPED or not self._watch.is_due(number) or is_capturing():
             return
@@ -87,7 +92,7 @@ class _Skipped:
         if scaler is not None and len(marks) == _SKIPPED and all(float(mark) > 0 for mark in marks):
             self._judge(optimizer, scaler, _SKIPPED, has_stepped=False)
 
-    def _judge(self, optimizer: Any, scaler: Any, count: int, *, has_stepped: bool) -> None:
+    def _judge(self, optimizer: Optimizer, scaler: GradScaler, count: int, *, has_stepped: bool) -> None:
         scale = float(scaler.get_scale())
         if has_stepped or scale < _LEAST_SCALE:
             text = f"GradScaler has skipped {count} steps in a row of this {type(optimizer).__name__}: scale {scale:g}"
@@ -99,14 +104,14 @@ class _Left:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._scaler: Any = None
+        self._scaler: weakref.ref[GradScaler] | None = None
         """A weak reference to the scaler whose loss the last backward may have come from."""
         self._is_listening = False
         self._is_used = False
         """Whether a scaler has stepped an optimizer: others beside it may have losses that are not scaled."""
-        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._counts: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
 
-    def scaling(self, scaler: Any) -> None:
+    def scaling(self, scaler: GradScaler) -> None:
         if not self._is_listening:
             self._is_listening = True
             self._watch.listen("before_step", self.before_step)
@@ -115,10 +120,10 @@ class _Left:
     def scale_asked(self) -> None:
         self._scaler = None
 
-    def scaler_steps(self, *_: Any) -> None:
+    def scaler_steps(self, *_: object) -> None:
         self._is_used = True
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         if self._scaler is None or self._is_used:
             if self._counts:
                 self._counts.pop(optimizer, None)

@@ -22,10 +22,15 @@ One look at the samplers when a pass begins.
 from __future__ import annotations
 
 import weakref
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.loaders import Pass
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+    from torch.utils.data import DistributedSampler, Sampler
 
 CHECKS = (
     Check("epoch_not_set", "two epochs have the same order"),
@@ -38,14 +43,14 @@ class _Order:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._passes: list[Any] = []
+        self._passes: list[Pass] = []
         """The last pass of each sampler."""
         self._untouched: set[int] = set()
         """Passes on which nothing was trained yet, by `id`."""
         self._late: dict[int, tuple[int, int]] = {}
-        self._trained: weakref.WeakKeyDictionary[Any, dict[int, _Trained]] = weakref.WeakKeyDictionary()
+        self._trained: weakref.WeakKeyDictionary[Sampler, dict[int, _Trained]] = weakref.WeakKeyDictionary()
 
-    def drawn(self, new: Any) -> None:
+    def drawn(self, new: Pass) -> None:
         for old in [old for old in self._passes if any(sampler in new.samplers for sampler in old.samplers)]:
             self._passes.remove(old)
             self._untouched.discard(id(old))
@@ -54,7 +59,7 @@ class _Order:
         self._untouched.add(id(new))
         self._watch.listen("after_step", self.after_step)
 
-    def epoch_set(self, sampler: Any) -> None:
+    def epoch_set(self, sampler: DistributedSampler) -> None:
         for current in self._passes:
             for place, other in enumerate(current.samplers):
                 if other is not sampler or id(current) not in self._untouched or not getattr(sampler, "shuffle", False):
@@ -63,7 +68,7 @@ class _Order:
                 if current.epochs[place] != sampler.epoch:
                     self._late[id(current)] = (current.epochs[place], sampler.epoch)
 
-    def after_step(self, optimizer: Any, _: int) -> None:
+    def after_step(self, optimizer: Optimizer, _: int) -> None:
         if not self._untouched:
             self._watch.ignore("after_step", self.after_step)
         for current in self._passes:
@@ -78,7 +83,7 @@ class _Order:
                 if getattr(sampler, "shuffle", True):
                     self._count(sampler, current.epochs[place], optimizer)
 
-    def _count(self, sampler: Any, epoch: int, optimizer: Any) -> None:
+    def _count(self, sampler: DistributedSampler, epoch: int, optimizer: Optimizer) -> None:
         by_optimizer = self._trained.setdefault(sampler, {})
         last = by_optimizer.get(id(optimizer))
         if last is not None and last.optimizer() is optimizer and last.epoch == epoch:
@@ -91,7 +96,7 @@ class _Order:
 class _Trained(NamedTuple):
     """The last pass of a sampler on which an optimizer was trained."""
 
-    optimizer: weakref.ref[Any]
+    optimizer: weakref.ref[Optimizer]
     epoch: int
 
 

@@ -31,11 +31,17 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.loaders import Pass
 from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+    from torch.utils.data._utils.worker import WorkerInfo
 
 CHECKS = (
     Check("order_repeated", "a loader draws the same random order for two epochs"),
@@ -62,31 +68,31 @@ class _Orders:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._clock = 0
-        self._fetched: Any = _nothing
+        self._fetched: Callable[[], Pass | None] = _nothing
         """The pass that gave the last batch, if gradients were on; a reference, since a pass holds its data set."""
-        self._training: Any = _nothing
+        self._training: Callable[[], Pass | None] = _nothing
         """The pass that gave the last batch before a backward."""
-        self._drawn: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._drawn: weakref.WeakKeyDictionary[Pass, int] = weakref.WeakKeyDictionary()
         """When the first indices of each pass were drawn."""
-        self._orders: weakref.WeakKeyDictionary[Any, dict[int, _Trained]] = weakref.WeakKeyDictionary()
-        self._told: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._orders: weakref.WeakKeyDictionary[Optimizer, dict[int, _Trained]] = weakref.WeakKeyDictionary()
+        self._told: weakref.WeakSet[Pass] = weakref.WeakSet()
         self._passes = 0
 
-    def ordered(self, new: Any) -> None:
+    def ordered(self, new: Pass) -> None:
         self._clock += 1
         self._drawn[new] = self._clock
 
-    def fetched(self, current: Any) -> None:
+    def fetched(self, current: Pass) -> None:
         self._fetched = weakref.ref(current) if sys.modules["torch"].is_grad_enabled() else _nothing
 
     def before_backward(self) -> None:
         if self._fetched is not _nothing:
             self._training, self._fetched = self._fetched, _nothing
 
-    def forget(self, *_: Any) -> None:
+    def forget(self, *_: object) -> None:
         self._orders.clear()
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         current, self._training = self._training(), _nothing
         if current is None:
             return
@@ -112,13 +118,13 @@ class _Seeds:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._seed: Any = None
+        self._seed: int | None = None
         self._seeded_at = -2
         """The steps that there were when a seed was set last."""
         self._is_spaced = True
-        self._times: weakref.WeakKeyDictionary[Any, dict[tuple[Any, str], int]] = weakref.WeakKeyDictionary()
+        self._times: weakref.WeakKeyDictionary[Optimizer, dict[tuple[int, str], int]] = weakref.WeakKeyDictionary()
 
-    def seeded(self, seed: Any) -> None:
+    def seeded(self, seed: int) -> None:
         if self._watch.is_later("before_step", "after_step"):
             return  # in a step
         steps = self._watch.count("before_step")
@@ -128,7 +134,7 @@ class _Seeds:
         self._seed = seed if self._is_spaced else None
         self._watch.listen("before_step", self.before_step)
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         self._watch.ignore("before_step", self.before_step)
         seed, self._seed = self._seed, None
         if seed is None:
@@ -145,7 +151,7 @@ class _Seeds:
             text = f"torch is seeded with {seed} again and again in this training: it draws the same numbers each time"
             self._watch.find("draws_repeated", text, step=number, numbers={"seed": int(seed), "times": _TIMES})
 
-    def forget(self, *_: Any) -> None:
+    def forget(self, *_: object) -> None:
         self._times.clear()
 
 
@@ -166,7 +172,7 @@ def _listen_in_workers(watch: Watch) -> None:
                 continue
             text = "the workers of a loader draw the same random numbers: worker_init_fn gives them one seed"
             what = f"state of {generator}'s generator"
-            details: dict[str, Any] = {"what": what, "value": [begun[generator], state], "text": text}
+            details: dict[str, object] = {"what": what, "value": [begun[generator], state], "text": text}
             key = ["workers", list(range(info.num_workers)), passed, generator]
             details.update(key=key, worker=info.id, passed=passed, number=0, wanted="different")
             watch.events.write("fact", check="draws_repeated_by_workers", **details)
@@ -191,12 +197,12 @@ def _nothing() -> None:
     """Stand for the reference to no pass."""
 
 
-def _name(pid: int, seed: Any) -> str:
+def _name(pid: int, seed: int | None) -> str:
     """Return what a pass of a process is called there and by its workers."""
     return f"{pid}-{seed}"
 
 
-def _worker() -> Any:
+def _worker() -> WorkerInfo | None:
     """Return what torch says of this process if it is a loader's worker, or None."""
     module = sys.modules.get("torch.utils.data._utils.worker")
     return None if module is None else module.get_worker_info()

@@ -24,10 +24,15 @@ several workers.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
+    from torch.utils.data import IterableDataset
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 CHECKS = (
     Check("stream_begun_twice", "a stream is begun twice, and its first samples are lost"),
@@ -37,19 +42,19 @@ CHECKS = (
 
 def listen(watch: Watch) -> None:
     """Attach the check."""
-    begun: dict[int, tuple[Any, dict[str, Any]]] = {}
+    begun: dict[int, tuple[IterableDataset, dict[str, object]]] = {}
     """Data sets that were begun since the last backward in a fit, with their attributes just before."""
-    fitting: list[Any] = []
+    fitting: list[Trainer] = []
 
-    def fit_begins(trainer: Any) -> None:
+    def fit_begins(trainer: Trainer) -> None:
         begun.clear()
         fitting[:] = [trainer]
 
-    def fit_ended(_: Any) -> None:
+    def fit_ended(_: object) -> None:
         begun.clear()
         fitting.clear()
 
-    def pass_begins(dataset: Any) -> None:
+    def pass_begins(dataset: object) -> None:
         import torch
 
         if not fitting or not fitting[0].training or not isinstance(dataset, torch.utils.data.IterableDataset):
@@ -72,10 +77,10 @@ def listen(watch: Watch) -> None:
 
 
 def _listen_for_repeated(watch: Watch) -> None:
-    first: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+    first: weakref.WeakKeyDictionary[_BaseDataLoaderIter, list[object]] = weakref.WeakKeyDictionary()
     """The first batch of the first worker, and that of the second, of each pass."""
 
-    def streamed(iterator: Any, number: int, workers: int, batch: Any) -> None:
+    def streamed(iterator: _BaseDataLoaderIter, number: int, workers: int, batch: object) -> None:
         if number == 0:
             first[iterator] = [_leaf(batch)]
         elif number == 1 and _is_same(first.get(iterator, [None])[0], _leaf(batch)):
@@ -91,7 +96,7 @@ def _listen_for_repeated(watch: Watch) -> None:
     watch.listen("streamed", streamed)
 
 
-def _leaf(batch: Any) -> Any:
+def _leaf(batch: object) -> object:
     """Return the first tensor of a batch, or the batch itself if it is a number or a text."""
     import torch
 
@@ -105,18 +110,18 @@ def _leaf(batch: Any) -> Any:
     return None
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(one: object, other: object) -> bool:
     """Return whether two tensors, numbers or texts are equal; NaN, a missing value, equals NaN."""
     import torch
 
-    if torch.is_tensor(one) and torch.is_tensor(other):
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         if one.shape != other.shape or one.dtype != other.dtype:
             return False
         return bool(((one == other) | ((one != one) & (other != other))).all())  # noqa: PLR0124 - NaN
     return one is not None and type(one) is type(other) and repr(one) == repr(other)
 
 
-def _numbers(dataset: Any) -> dict[str, Any]:
+def _numbers(dataset: IterableDataset) -> dict[str, object]:
     # Not by getattr, which would run properties; a counter may begin as an attribute of the class.
     found = {**vars(type(dataset)), **vars(dataset)}
     return {name: value for name, value in found.items() if type(value) in {int, float, str} and name[:2] != "__"}

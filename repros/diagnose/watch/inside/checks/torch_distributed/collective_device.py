@@ -21,10 +21,14 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.distributed import ProcessGroup
 
 CHECKS = (
     Check("collective_device_metric", "the state of one of torchmetrics' metrics"),
@@ -37,7 +41,7 @@ CHECKS = (
 def listen(watch: Watch) -> None:
     """Attach the checks."""
 
-    def collective(group: Any, name: str, tensors: list[Any]) -> None:
+    def collective(group: ProcessGroup, name: str, tensors: list[Tensor]) -> None:
         able = {device.type for device in getattr(group, "_device_types", ())}
         for tensor in tensors if able else ():
             if tensor.device.type not in able:

@@ -24,13 +24,17 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.optimizers import coming, parameters_of, steps
 from repros.diagnose.watch.inside.values import Digested, digest
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("gradients_changed_apart", "gradients that agreed between ranks after the backward differ at the step"),
@@ -42,11 +46,13 @@ class _Changes:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._made: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         """The optimizers, with their places in the order in which they were made, which is the same on all ranks."""
-        self._before: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._before: weakref.WeakKeyDictionary[Optimizer, tuple[dict[str, list[Any]], Digested]] = (
+            weakref.WeakKeyDictionary()
+        )
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._made.setdefault(optimizer, len(self._made))
 
     def after_close_backward(self) -> None:
@@ -59,7 +65,7 @@ class _Changes:
                 self._watch.listen("after_step", self.after_step)
 
     # Afterwards, as in `gradients`: within a closure's step the backward comes after its beginning.
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         before, digested = self._before.pop(optimizer, ({}, None))
         if not self._before:
             self._watch.ignore("after_step", self.after_step)
@@ -83,7 +89,7 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(changes, name))
 
 
-def _gradients(optimizer: Any) -> dict[str, Any]:
+def _gradients(optimizer: Optimizer) -> dict[str, Tensor]:
     import torch
 
     wrapped = {id(parameter) for replica in replicas.replicas for parameter in replica.parameters().values()}

@@ -28,14 +28,20 @@ written to since, and one over the parameters. Nothing at other steps.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
+from repros.diagnose.watch.inside.observe.replicas import Replica
 from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.values import Digested, digest
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.nn import Module, Parameter
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("gradients_differ_bypassed", "the wrapped module was called directly, past DDP's forward"),
@@ -79,12 +85,12 @@ class _Agreement:
         self._inner = 0
         """The backward passes inside the last one: those of reentrant checkpoints."""
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         for replica in replicas.replicas:
             if replica.module() is module:
                 self._states.setdefault(id(replica), _State()).is_called = True
 
-    def replica(self, *_: Any) -> None:
+    def replica(self, *_: object) -> None:
         """Listen, since there is a replica; without one nothing is looked at."""
         for name in ("calling", "before_backward", "inner_backward", "after_close_backward"):
             self._watch.listen(name, getattr(self, name))
@@ -123,11 +129,11 @@ class _Agreement:
             if is_pending:
                 _write(self._watch, replica, state, "gradients", state.backwards, parameters, is_pending=True)
 
-    def before_step(self, *_: Any) -> None:
+    def before_step(self, *_: object) -> None:
         self._watch.events.write("stepping")
         self._watch.ignore("before_step", self.before_step)
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         # The number of this optimizer's step, and not of all: GANs step several in turn.
         if not replicas.replicas or not self._watch.is_due(number):
             return
@@ -138,7 +144,7 @@ class _Agreement:
                 _write(self._watch, replica, state, "gradients", number, mine, optimizer)
                 _write(self._watch, replica, state, "parameters", number, mine, optimizer)
 
-    def _live(self) -> list[tuple[Any, Any, _State]]:
+    def _live(self) -> list[tuple[Replica, DistributedDataParallel, _State]]:
         pairs = [(replica, replica.module()) for replica in replicas.replicas]
         return [
             (replica, ddp, self._states.setdefault(id(replica), _State())) for replica, ddp in pairs if ddp is not None
@@ -156,7 +162,7 @@ def listen(watch: Watch) -> None:
     watch.listen("after_close_step", checks.after_close_step)
 
 
-def _check_of(replica: Any, ddp: Any, state: _State, *, is_prepared: bool) -> str:
+def _check_of(replica: Replica, ddp: DistributedDataParallel, state: _State, *, is_prepared: bool) -> str:
     if getattr(ddp, "static_graph", False):
         return "gradients_differ_static_graph"
     if not is_prepared:
@@ -166,12 +172,12 @@ def _check_of(replica: Any, ddp: Any, state: _State, *, is_prepared: bool) -> st
 
 def _write(
     watch: Watch,
-    replica: Any,
+    replica: Replica,
     state: _State,
     what: str,
     number: int,
-    parameters: dict[str, Any],
-    optimizer: Any = None,
+    parameters: dict[str, Parameter],
+    optimizer: Optimizer | None = None,
     *,
     is_pending: bool = False,
 ) -> None:
@@ -187,7 +193,7 @@ def _write(
     # A converted parameter may be another object.
     if check == "gradients_differ" and any(id(value) not in replica.trained for value in parameters.values()):
         check = "gradients_differ_unfrozen"
-    details: dict[str, Any] = {**numbers, "total": len(parameters), "place": state.place or user_place()}
+    details: dict[str, object] = {**numbers, "total": len(parameters), "place": state.place or user_place()}
     if what == "gradients" and not is_pending and state.reduced:
         changed = "gradients_differ_changed"
         details.update({"reduced": state.reduced, "changed": changed if watch.wants(changed) else None})

@@ -20,11 +20,15 @@ One query of autocast's state, and one event, for each inspected forward.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.replicas import Replica
 from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 CHECKS = (Check("precision_differs", "ranks compute in different dtypes"),)
 
@@ -32,19 +36,19 @@ CHECKS = (Check("precision_differs", "ranks compute in different dtypes"),)
 def listen(watch: Watch) -> None:
     """Attach the check."""
 
-    def write(key: list[Any], number: int, precision: str) -> None:
+    def write(key: list[object], number: int, precision: str) -> None:
         if watch.wants("precision_differs"):
             text = "the ranks of a DistributedDataParallel compute in different precision"
             details = {"what": "precision", "key": key, "number": number, "value": precision, "text": text}
             watch.events.write("fact", check="precision_differs", place=user_place(), **details)
 
-    def wrapping(module: Any, key: list[Any]) -> None:
+    def wrapping(module: Module, key: list[object]) -> None:
         dtypes = {
             str(parameter.dtype).replace("torch.", "") for parameter in module.parameters() if parameter.requires_grad
         }
         write([*key, "parameters"], 0, " and ".join(sorted(dtypes)))
 
-    def prepared(replica: Any) -> None:
+    def prepared(replica: Replica) -> None:
         if watch.is_due(replica.preparations):
             write(replica.key, replica.preparations, _autocast())
 

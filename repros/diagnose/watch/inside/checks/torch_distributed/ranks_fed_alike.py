@@ -30,13 +30,20 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps, unstepped
+from repros.diagnose.watch.inside.observe.patch import Args
+from repros.diagnose.watch.inside.observe.replicas import Replica
 from repros.diagnose.watch.inside.values import digest, stable_digest
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module, Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("ranks_fed_alike", "two ranks of a replicated module are trained on the same data"),
@@ -54,18 +61,18 @@ class _Fed:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._open: Any = None
+        self._open: Replica | None = None
         """The replica that is being called and has shown no tensor yet."""
-        self._entered: dict[int, tuple[Any, Any]] = {}
+        self._entered: dict[int, tuple[tuple[int, ...], Tensor]] = {}
         """The shape, and a copy of a sample, of what entered each replica first since the last step, by its `id`."""
-        self._seen: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
+        self._seen: weakref.WeakKeyDictionary[Optimizer, list[str]] = weakref.WeakKeyDictionary()
 
-    def begins(self, _: Any = None) -> None:
+    def begins(self, _: object = None) -> None:
         """Listen for data: there is a replica, or a new optimizer."""
         if replicas.replicas:
             self._watch.listen("fed", self.fed)
 
-    def fed(self, module: Any, inputs: Any) -> None:
+    def fed(self, module: Module, inputs: Args) -> None:
         for replica in replicas.replicas:
             if replica.module() is module and sys.modules["torch"].is_grad_enabled():
                 self._open = None if id(replica) in self._entered else replica
@@ -75,7 +82,7 @@ class _Fed:
             self._entered[id(self._open)] = tensor.shape, _sample_of(tensor)
             self._open = None
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         entered, self._entered, self._open = self._entered, {}, None
         self._watch.ignore("after_step", self.after_step)
         if number not in _STEPS:
@@ -88,7 +95,7 @@ class _Fed:
                 self._note(replica, optimizer, number, _digest_of(*entered[id(replica)]))
                 return
 
-    def _note(self, replica: Any, optimizer: Any, number: int, value: str) -> None:
+    def _note(self, replica: Replica, optimizer: Optimizer, number: int, value: str) -> None:
         seen = self._seen.setdefault(optimizer, [])
         seen.append(value)
         if number == _STEPS[-1] and len({*seen} - {""}) == len(_STEPS) and self._watch.wants("ranks_fed_alike"):
@@ -105,13 +112,13 @@ class _Apart:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._first: weakref.WeakKeyDictionary[Any, tuple[int, list[float]]] = weakref.WeakKeyDictionary()
+        self._first: weakref.WeakKeyDictionary[Optimizer, tuple[int, list[float]]] = weakref.WeakKeyDictionary()
         """The place of each optimizer among those that have stepped, and the norms before its first step."""
         self._sizes: set[int] = set()
         """How many numbers the parameters of these optimizers have."""
         self._is_reduced = False
 
-    def collective(self, _: Any, name: str, tensors: list[Any]) -> None:
+    def collective(self, _: object, name: str, tensors: list[Tensor]) -> None:
         if self._is_reduced or not self._sizes or name == "barrier":
             return
         # One by one, in one tensor, or as bytes.
@@ -119,7 +126,7 @@ class _Apart:
             self._is_reduced = True
             self._watch.events.write("reduced", key=_key())
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         if number != 1 or self._is_reduced or not _is_one_of_several():
             return
         parameters = [parameter for parameter in parameters_of(optimizer) if parameter.requires_grad]
@@ -133,7 +140,7 @@ class _Apart:
         norms = digest(dict(zip(map(str, range(len(parameters))), parameters)), self._watch.known())["norms"]
         self._first[optimizer] = (len(self._first), norms)
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         if number != _STEPS[-1] or optimizer not in self._first or self._is_reduced:
             return
         place, first = self._first[optimizer]
@@ -165,7 +172,7 @@ def listen(watch: Watch) -> None:
     watch.listen("after_close_step", apart.after_step)
 
 
-def _tensor(inputs: Any) -> Any:
+def _tensor(inputs: Args) -> Tensor | None:
     """Return the first tensor of a module's arguments that is data, or None."""
     import torch
 
@@ -175,7 +182,7 @@ def _tensor(inputs: Any) -> Any:
     return None
 
 
-def _sample_of(tensor: Any) -> Any:
+def _sample_of(tensor: Tensor) -> Tensor:
     import torch
 
     with torch.no_grad():
@@ -183,7 +190,7 @@ def _sample_of(tensor: Any) -> Any:
         return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
 
 
-def _digest_of(shape: Any, sample: Any) -> str:
+def _digest_of(shape: tuple[int, ...], sample: Tensor) -> str:
     """Return a digest of a tensor, the same in all processes; "" for one with few different values.
 
     Args:
@@ -205,7 +212,7 @@ def _has_rpc() -> bool:
     return rpc is not None and rpc._is_current_rpc_agent_set()
 
 
-def _key() -> list[Any]:
+def _key() -> list[object]:
     return [replicas.run_name(), list(range(_world_size()))]
 
 
@@ -215,7 +222,7 @@ def _world_size() -> int:
     return dist.get_world_size()
 
 
-def _is_own(parameter: Any) -> bool:
+def _is_own(parameter: Parameter) -> bool:
     """Return whether a parameter is whole, and this process's alone."""
     import torch
 

@@ -58,7 +58,7 @@ class _Waiting:
         self._pid = 0
         self._key: list[Any] = []
 
-    def begins(self, *_: Any) -> None:
+    def begins(self, *_: object) -> None:
         """Start the thread with the first in this process that needs other ranks."""
         if self._pid == os.getpid() or not any(self._watch.wants(check.name) for check in CHECKS):
             return
@@ -74,7 +74,7 @@ class _Waiting:
 
     def _look(self, over: threading.Event) -> None:
         options = self._watch.options
-        state: Any = None
+        state: list[object] | None = None
         since = used = 0.0
         is_reported = False
         while not over.wait(PERIOD) and self._watch.options is options:

@@ -30,13 +30,17 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
-from repros.diagnose.watch.inside.observe.loaders import chain_of
+from repros.diagnose.watch.inside.observe.loaders import Pass, chain_of
 from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader, Sampler
 
 CHECKS = (
     Check("share_repeated", "two ranks are trained on the same shard of the data"),
@@ -57,16 +61,16 @@ class _Shares:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._waiting: list[Any] = []
-        self._written: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._waiting: list[Pass] = []
+        self._written: weakref.WeakSet[Sampler] = weakref.WeakSet()
         self._prepared = 0
 
-    def drawn(self, new: Any) -> None:
+    def drawn(self, new: Pass) -> None:
         self._waiting.append(new)
         del self._waiting[:-_MOST]
         self._watch.listen("after_step", self.after_step)
 
-    def after_step(self, *_: Any) -> None:
+    def after_step(self, *_: object) -> None:
         trained = [current for current in self._waiting if current.fetched]
         self._waiting[:] = [current for current in self._waiting if not current.fetched]
         if not self._waiting:
@@ -76,7 +80,7 @@ class _Shares:
                 self._look(sampler, current.chain)
                 self._written.add(sampler)
 
-    def _look(self, sampler: Any, chain: list[Any]) -> None:
+    def _look(self, sampler: Sampler, chain: list[Sampler]) -> None:
         shares, mine = getattr(sampler, "num_replicas", None), getattr(sampler, "rank", None)
         if not isinstance(shares, int) or not isinstance(mine, int) or shares < 2:  # noqa: PLR2004 - no sharing
             return
@@ -97,7 +101,7 @@ class _Shares:
         if indices is not None:
             self._write("share_of_other_data", key, "indices of the Subset", indices, "same", _OTHER_DATA)
 
-    def prepared_loader(self, loader: Any) -> None:
+    def prepared_loader(self, loader: DataLoader) -> None:
         ranks = replicas.ranks_of_program()
         chain = list(chain_of(getattr(loader, "batch_sampler", None)))
         if len(ranks) < 2 or not any(type(sampler).__name__ == "BatchSamplerShard" for sampler in chain):  # noqa: PLR2004
@@ -111,13 +115,13 @@ class _Shares:
             key = [replicas.run_name(), ranks, "prepared", count, self._prepared]
             self._write("share_of_other_data", key, "indices of the Subset", indices, "same", _OTHER_DATA)
 
-    def _look_for_share(self, chain: list[Any], ranks: list[int]) -> None:
+    def _look_for_share(self, chain: list[Sampler], ranks: list[int]) -> None:
         shares = [found for found in map(_shares_of, chain) if found > 1]
         if len(shares) > 1 and math.prod(shares) > len(ranks):
             text = f"a rank is trained on one of {math.prod(shares)} shares of the data: its share is shared out again"
             self._watch.find("share_of_share", text, numbers={"shares": math.prod(shares), "ranks": len(ranks)})
 
-    def _write(self, check: str, key: list[Any], what: str, value: Any, wanted: str, text: str) -> None:
+    def _write(self, check: str, key: Sequence[object], what: str, value: object, wanted: str, text: str) -> None:
         if self._watch.wants(check):
             details = {"key": [*key, "sampler", len(self._written)], "number": 0, "what": what, "value": value}
             self._watch.events.write("fact", check=check, wanted=wanted, text=text, **details)
@@ -130,7 +134,7 @@ def listen(watch: Watch) -> None:
     watch.listen("prepared_loader", shares.prepared_loader)
 
 
-def _shares_of(sampler: Any) -> int:
+def _shares_of(sampler: Sampler) -> int:
     # Not by getattr: a wrapper may hand on the attributes of what it wraps.
     shares = getattr(sampler, "__dict__", {}).get("num_replicas", 1)
     if type(sampler).__name__ == "BatchSamplerShard":  # accelerate's
@@ -138,7 +142,7 @@ def _shares_of(sampler: Any) -> int:
     return shares if isinstance(shares, int) else 1
 
 
-def _indices(dataset: Any) -> str | None:
+def _indices(dataset: object) -> str | None:
     """Return a digest of the indices of a Subset, or None for other data."""
     import torch
 

@@ -21,10 +21,13 @@ One read of a counter for the first such call.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.optim.swa_utils import AveragedModel
 
 CHECKS = (Check("average_not_updated", "an average of weights is evaluated without an update"),)
 
@@ -33,16 +36,16 @@ _STEPS = 8
 
 def listen(watch: Watch) -> None:
     """Attach the check."""
-    still: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+    still: weakref.WeakKeyDictionary[AveragedModel, int] = weakref.WeakKeyDictionary()
     """The averages that were not updated yet, with the steps of all optimizers before they were made."""
 
-    def average_made(average: Any) -> None:
+    def average_made(average: AveragedModel) -> None:
         still[average] = watch.count("after_step")
 
-    def average_updated(average: Any) -> None:
+    def average_updated(average: AveragedModel) -> None:
         still.pop(average, None)
 
-    def average_called(average: Any) -> None:
+    def average_called(average: AveragedModel) -> None:
         total = watch.count("after_step")
         if total - still.get(average, total) < _STEPS:
             return

@@ -19,10 +19,14 @@ One look into `module.__dict__` for each call in an inspected step.
 
 from __future__ import annotations
 
-from typing import Any
+from types import CellType
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 CHECKS = (Check("copy_runs_original", "the forward of a copied module computes with the weights of its original"),)
 
@@ -30,7 +34,7 @@ CHECKS = (Check("copy_runs_original", "the forward of a copied module computes w
 def listen(watch: Watch) -> None:
     """Attach the check."""
 
-    def calling(module: Any) -> None:
+    def calling(module: Module) -> None:
         forward = module.__dict__.get("forward")
         if forward is None:
             return
@@ -46,7 +50,7 @@ def listen(watch: Watch) -> None:
     watch.listen("calling_own", calling)
 
 
-def _is_filled(cell: Any) -> bool:
+def _is_filled(cell: CellType) -> bool:
     try:
         cell.cell_contents  # noqa: B018 - raises for a variable that was never set
     except ValueError:

@@ -25,11 +25,15 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+    from torch.optim import Optimizer
 
 CHECKS = (Check("eval_mode", "a network is trained in eval mode"),)
 
@@ -39,38 +43,38 @@ class _Modes:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._evaluating: dict[int, weakref.ref[Any]] = {}
-        self._training: dict[int, weakref.ref[Any]] = {}
+        self._evaluating: dict[int, weakref.ref[Module]] = {}
+        self._training: dict[int, weakref.ref[Module]] = {}
         """Modules that were called in train mode since the last step, by `id`, as the evaluating ones."""
-        self._trained: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._trained: weakref.WeakSet[Module] = weakref.WeakSet()
         """Modules that were in train mode at an earlier step."""
-        self._compiled: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._compiled: weakref.WeakSet[Module] = weakref.WeakSet()
         self._is_fit = False
 
-    def fit_begins(self, _: Any) -> None:
+    def fit_begins(self, _: object) -> None:
         self._is_fit = True
 
-    def fit_ended(self, _: Any) -> None:
+    def fit_ended(self, _: object) -> None:
         self._is_fit = False
 
-    def compiled(self, module: Any) -> None:
+    def compiled(self, module: Module) -> None:
         self._compiled.add(module)
         self._watch.listen("after_step", self.after_step)
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         if module.training or sys.modules["torch"].is_grad_enabled():
             if not self._training and not self._evaluating:
                 self._watch.listen("after_step", self.after_step)
             self._note(module)
 
-    def _note(self, module: Any) -> None:
+    def _note(self, module: Module) -> None:
         if module.training:
             self._evaluating.pop(id(module), None)
             self._training[id(module)] = weakref.ref(module)
         else:
             self._evaluating[id(module)] = weakref.ref(module)
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         is_due = self._watch.is_due(number)
         for module in list(self._compiled) if is_due else ():
             for inner in module.modules():
@@ -85,7 +89,7 @@ class _Modes:
             self._look(optimizer, number, called)
         self._trained.update(module for module in called if module not in self._trained)
 
-    def _look(self, optimizer: Any, number: int, called: list[Any]) -> None:
+    def _look(self, optimizer: Optimizer, number: int, called: list[Module]) -> None:
         held = {id(parameter) for parameter in parameters_of(optimizer) if parameter.grad is not None}
         if any(id(parameter) in held for module in called for parameter in module.parameters(recurse=False)):
             return
@@ -117,7 +121,7 @@ def _norms() -> tuple[type, ...]:
     return (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 
 
-def _inactive_layers(module: Any) -> list[Any]:
+def _inactive_layers(module: Module) -> list[Module]:
     """Return the dropouts and batch norms of a module that is wholly in eval mode."""
     from torch import nn
 
@@ -131,7 +135,7 @@ def _inactive_layers(module: Any) -> list[Any]:
     return dropouts + norms
 
 
-def _learns(module: Any, held: set[int]) -> bool:
+def _learns(module: Module, held: set[int]) -> bool:
     return any(
         id(parameter) in held
         for child in module.modules()

@@ -25,11 +25,16 @@ One look at each call that follows an inspected step, until the next call with g
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Listener, Watch
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+    from torch.optim import Optimizer
 
 CHECKS = (Check("evaluated_in_train_mode", "a network seems to be evaluated in train mode"),)
 
@@ -45,15 +50,15 @@ class _Evaluations:
         self._watch = watch
         self._outermost = 0
         """The module that is being called by itself, by `id`; 0 for none."""
-        self._optimizer: Any = _nothing
+        self._optimizer: Callable[[], Optimizer | None] = _nothing
         """A reference to the one that has just stepped."""
-        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._number = 0
         self._called: set[int] = set()
         """Modules that were called by themselves with gradients off since the last step, by `id`."""
         self._inputs: list[int] = []
-        self._trained: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._times: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._trained: weakref.WeakSet[Module] = weakref.WeakSet()
+        self._times: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
         self._is_over = False
         self._listeners: dict[str, Listener] = {
             "evaluating": self.end,
@@ -74,7 +79,7 @@ class _Evaluations:
         for name, listener in self._listeners.items():
             self._watch.ignore(name, listener)
 
-    def fed(self, module: Any, inputs: Any) -> None:
+    def fed(self, module: Module, inputs: tuple[object, ...]) -> None:
         if self._outermost:
             return
         self._outermost = id(module)
@@ -93,11 +98,11 @@ class _Evaluations:
             self._called.add(id(module))
             self._judge(module)
 
-    def called(self, module: Any, *_: Any) -> None:
+    def called(self, module: Module, *_: object) -> None:
         if id(module) == self._outermost:
             self._outermost = 0
 
-    def _judge(self, module: Any) -> None:
+    def _judge(self, module: Module) -> None:
         is_between = self._watch.is_later("after_step", "before_backward")
         optimizer = self._optimizer() if is_between else None
         if self._is_over or optimizer is None or module not in self._trained:
@@ -111,7 +116,7 @@ class _Evaluations:
         self._called.clear()
         self._inputs.clear()
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         self._number = number
         if self._outermost or self._called:
             self._forget()
@@ -121,7 +126,7 @@ class _Evaluations:
                 self.end()
             self._optimizer = weakref.ref(optimizer)
 
-    def _count(self, module: Any) -> None:
+    def _count(self, module: Module) -> None:
         if self._number <= _EARLY:
             self.end()
             return
@@ -144,7 +149,7 @@ def _nothing() -> None:
     """Stand for the reference to no optimizer."""
 
 
-def _active_layers(module: Any) -> list[str]:
+def _active_layers(module: Module) -> list[str]:
     """Return the kinds of dropouts and batch norms that work as in training; none if statistics are being computed."""
     from torch import nn
 

@@ -28,13 +28,18 @@ from __future__ import annotations
 import itertools
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("kept_weights_changed", "a loaded `state_dict` is no copy and has changed with the weights"),
@@ -52,7 +57,7 @@ _DEPTH = 5
 class _Taken(NamedTuple):
     """A state that was taken."""
 
-    sample: Any
+    sample: weakref.ref[Tensor]
     """A weak reference to its first tensor."""
     version: int
     """That tensor's version then."""
@@ -71,7 +76,7 @@ class _Kept:
         self._is_retaken = False
         """Whether a state was taken since the last step."""
 
-    def state_taken(self, _: Any, state: Any) -> None:
+    def state_taken(self, _: object, state: object) -> None:
         sample = _sample(state)
         self._is_retaken = True
         if sample is not None:
@@ -84,24 +89,26 @@ class _Kept:
     def _steps(self) -> int:
         return self._watch.count("after_step")
 
-    def _changed(self, state: Any) -> _Taken | None:
+    def _changed(self, state: object) -> _Taken | None:
         """Return how a state was taken if it has changed since."""
         sample = _sample(state)
         taken = self._taken.get(id(sample))
-        is_it = taken is not None and sample is not None and taken.sample() is sample
-        return taken if is_it and taken is not None and sample._version != taken.version else None
+        if taken is None or sample is None:
+            return None
+        is_same = taken.sample() is sample
+        return taken if is_same and sample._version != taken.version else None
 
-    def state_loading(self, module: Any, state: Any) -> None:
-        taken = self._changed(state)
-        if taken is None or _loads_a_checkpoint():
+    def state_loading(self, module: Module, state: object) -> None:
+        taken, sample = self._changed(state), _sample(state)
+        if taken is None or sample is None or _loads_a_checkpoint():
             return
         places = {parameter.data_ptr() for parameter in module.parameters() if type(parameter.data_ptr()) is int}
-        if _sample(state).data_ptr() in places:
+        if sample.data_ptr() in places:
             name = type(module).__name__
             text = f"the weights that this {name} loads are its own and have changed: what was kept is no copy"
             self._watch.find("kept_weights_changed", text)
 
-    def saving(self, saved: Any) -> None:
+    def saving(self, saved: object) -> None:
         for state in _states(saved):
             taken = self._changed(state)
             if taken is not None and 0 < taken.steps < self._steps():
@@ -109,7 +116,7 @@ class _Kept:
                 text = f"the weights that are saved were taken {steps} steps ago and have changed: they are no copy"
                 self._watch.find("kept_weights_saved", text, numbers={"steps": steps})
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         for key, (version, count) in list(self._written.items()):
             taken = self._taken.get(key)
             sample = taken.sample() if taken is not None else None
@@ -125,7 +132,7 @@ class _Kept:
                 )
                 self._watch.find("kept_weights_written", text, step=number)
 
-    def after_step(self, *_: Any) -> None:
+    def after_step(self, *_: object) -> None:
         self._is_retaken = False
         if not self._taken:
             for name in ("before_step", "after_step"):
@@ -157,7 +164,7 @@ def _loads_a_checkpoint() -> bool:
     return frame is not None
 
 
-def _sample(state: Any) -> Any:
+def _sample(state: object) -> Tensor | None:
     """Return the first trainable tensor of a state, or None; a parameter itself is nothing that was kept."""
     import torch
 
@@ -167,7 +174,7 @@ def _sample(state: Any) -> Any:
     return None
 
 
-def _states(saved: Any, depth: int = 0) -> Any:
+def _states(saved: object, depth: int = 0) -> Iterator[Mapping[str, object]]:
     """Yield each dict in what is saved."""
     if isinstance(saved, Mapping) and depth < _DEPTH:
         yield saved
@@ -175,5 +182,5 @@ def _states(saved: Any, depth: int = 0) -> Any:
             yield from _states(value, depth + 1)
 
 
-def _holds(optimizer: Any, sample: Any) -> bool:
+def _holds(optimizer: Optimizer, sample: Tensor) -> bool:
     return any(parameter.data_ptr() == sample.data_ptr() for parameter in parameters_of(optimizer))

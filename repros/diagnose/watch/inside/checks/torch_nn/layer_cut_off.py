@@ -29,12 +29,18 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
+from repros.diagnose.watch.inside.observe.patch import Args
 from repros.diagnose.watch.inside.values import is_plain, place_of
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module, Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("layer_cut_off", "a layer's output is used without its graph, so the layer is never trained"),
@@ -53,20 +59,20 @@ class _Cut:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._last: tuple[Any, list[Any]] | None = None
+        self._last: tuple[Tensor, list[Module]] | None = None
         """The storage of the last output, and the outermost modules that have given it."""
-        self._cut: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._cut: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
         """How many steps found a module cut off in each of its calls."""
-        self._seen: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._seen: weakref.WeakKeyDictionary[Module, bool] = weakref.WeakKeyDictionary()
         """The modules that were called in this step, and whether each was cut off."""
-        self._loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._loaded: weakref.WeakSet[Module] = weakref.WeakSet()
         self._is_over = False
-        self._versions: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._versions: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
 
-    def state_loading(self, module: Any, _: Any) -> None:
+    def state_loading(self, module: Module, _: object) -> None:
         self._loaded.update(module.modules())
 
-    def fed(self, module: Any, inputs: Any) -> None:
+    def fed(self, module: Module, inputs: Args) -> None:
         torch, last = sys.modules["torch"], self._last
         if last is None or self._is_over or not inputs or not torch.is_grad_enabled() or not module.training:
             return
@@ -76,7 +82,7 @@ class _Cut:
                 if giver is not module and giver in self._seen:
                     self._seen[giver] = True
 
-    def called(self, module: Any, output: Any) -> None:
+    def called(self, module: Module, output: Any) -> None:
         torch = sys.modules["torch"]
         is_own = type(output) is torch.Tensor and is_plain(output)
         if self._is_over or not module.training or not is_own or place_of(output) is None:
@@ -88,7 +94,7 @@ class _Cut:
             self._seen[module] = False
         self._last[1].append(module)
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         self._last = None
         if number > _STEPS:
             self._is_over = True
@@ -126,23 +132,23 @@ class _Held:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._callers: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._callers: weakref.WeakKeyDictionary[Module, weakref.ref[Module] | None] = weakref.WeakKeyDictionary()
         """The modules that were called, each with a reference to that which called it, or None."""
-        self._stack: list[Any] = []
-        self._frozen: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
+        self._stack: list[weakref.ref[Module]] = []
+        self._frozen: weakref.WeakKeyDictionary[Module, set[int]] = weakref.WeakKeyDictionary()
         """The parameters of a module that were frozen when it was called, by `id`."""
-        self._unfrozen: dict[int, tuple[Any, int, int]] = {}
+        self._unfrozen: dict[int, tuple[weakref.ref[Parameter], int, int]] = {}
         """Those that had a gradient later: a weak reference, the version, and the number of the step."""
-        self._loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._loaded: weakref.WeakSet[Module] = weakref.WeakSet()
 
-    def state_loading(self, module: Any, _: Any) -> None:
+    def state_loading(self, module: Module, _: object) -> None:
         self._loaded.update(module.modules())
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         caller = self._stack[-1] if self._stack else None
         self._stack.append(weakref.ref(module))
         if module.training and module not in self._callers:
@@ -151,11 +157,11 @@ class _Held:
             if parameter is not None and not parameter.requires_grad:
                 self._frozen.setdefault(module, set()).add(id(parameter))
 
-    def called(self, module: Any, _: Any) -> None:
+    def called(self, module: Module, _: object) -> None:
         while self._stack and self._stack.pop()() is not module:
             pass
 
-    def after_close_step(self, _: Any, number: int) -> None:
+    def after_close_step(self, _: object, number: int) -> None:
         self._stack.clear()
         if not self._watch.is_due(number) or (number != _STEPS and not self._frozen):
             return
@@ -183,7 +189,8 @@ class _Held:
                 if id(parameter) not in frozen or id(parameter) in held or parameter.grad is None:
                     continue
                 first = self._unfrozen.get(id(parameter))
-                if first is None or first[0]() is not parameter:
+                is_same = first is not None and first[0]() is parameter
+                if first is None or not is_same:
                     self._unfrozen[id(parameter)] = (weakref.ref(parameter), parameter._version, number)
                 elif number > first[2] and parameter._version == first[1]:
                     text = f"the parameters of a {type(module).__name__} were unfrozen, and no optimizer holds them"
@@ -199,16 +206,16 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(held, name))
 
 
-def _parameters(module: Any) -> list[Any]:
+def _parameters(module: Module) -> list[Parameter]:
     return [parameter for parameter in module._parameters.values() if parameter is not None]
 
 
-def _own(module: Any) -> list[Any]:
+def _own(module: Module) -> list[Parameter]:
     """Return the trained parameters of a module itself."""
     return [parameter for parameter in _parameters(module) if parameter.requires_grad]
 
 
-def _attribute_of(caller: Any, module: Any) -> str | None:
+def _attribute_of(caller: Module, module: Module) -> str | None:
     """Return the attribute of a module that is a list or dict with another module in it."""
     for name, value in vars(caller).items():
         items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()

@@ -29,11 +29,15 @@ losses that take turns is inspected.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.autograd.graph import Node
 
 CHECKS = (
     Check("loss_broadcast", "a target of another shape is broadcast: each prediction is compared with each target"),
@@ -87,7 +91,7 @@ class _Losses:
     def hooks_saved(self) -> None:
         self._has_hooks = True
 
-    def differentiating(self, tensors: Any) -> None:
+    def differentiating(self, tensors: Tensor | Sequence[Tensor]) -> None:
         self._backwards += 1
         if self._watch.is_due(self._backwards):
             self._left = _IN_A_ROW
@@ -112,7 +116,7 @@ def listen(watch: Watch) -> None:
     watch.listen("hooks_saved", losses.hooks_saved)
 
 
-def _nodes(roots: list[Any]) -> Iterator[Any]:
+def _nodes(roots: list[Node | None]) -> Iterator[Node]:
     """Yield those of the nodes nearest to the loss that a mistake is seen at."""
     waiting, seen = deque(node for node in roots if node is not None), 0
     while waiting and seen < _MOST_NODES:
@@ -125,7 +129,7 @@ def _nodes(roots: list[Any]) -> Iterator[Any]:
             waiting += [following for following, _ in node.next_functions if following is not None]
 
 
-def _mistakes(node: Any, *, can_unpack: bool) -> Iterator[tuple[str, str]]:
+def _mistakes(node: Node, *, can_unpack: bool) -> Iterator[tuple[str, str]]:
     """Yield the checks that a node of a loss's graph speaks for, each with a word for its text."""
     name = node.name()
     if name in _NLL:
@@ -144,15 +148,15 @@ def _mistakes(node: Any, *, can_unpack: bool) -> Iterator[tuple[str, str]]:
             yield "loss_broadcast", str(number)
 
 
-def _name(node: Any) -> str:
+def _name(node: Node | None) -> str:
     return str(node.name()) if node is not None else ""
 
 
-def _following(node: Any, place: int) -> Any:
+def _following(node: Node, place: int) -> Node | None:
     return node.next_functions[place][0] if len(node.next_functions) > place else None
 
 
-def _below(node: Any) -> Any:
+def _below(node: Node) -> Node | None:
     """Return the node that computed a node's first input, behind views and copies."""
     node = _following(node, 0)
     while node is not None and node.name() in _PASSING:
@@ -160,13 +164,13 @@ def _below(node: Any) -> Any:
     return node
 
 
-def _shape(node: Any) -> tuple[int, ...]:
+def _shape(node: Node) -> tuple[int, ...]:
     """Return the shape of what a node computed; () if it does not say."""
     (facts, *_) = getattr(node, "_input_metadata", None) or (None,)
     return tuple(map(int, facts.shape)) if facts is not None else _shape_by_sizes(node)
 
 
-def _shape_by_sizes(node: Any) -> tuple[int, ...]:
+def _shape_by_sizes(node: Node) -> tuple[int, ...]:
     """Return the shape of what a layer or a squeeze computed, before torch 2.6: from the sizes that its node keeps."""
     name, sizes = _name(node), tuple(map(int, getattr(node, "_saved_self_sym_sizes", ())))
     if name == "AddmmBackward0":
@@ -179,7 +183,7 @@ def _shape_by_sizes(node: Any) -> tuple[int, ...]:
     return tuple(size for size in sizes if size != 1) if name == "SqueezeBackward0" else ()
 
 
-def _paired(node: Any) -> int:
+def _paired(node: Node) -> int:
     """Return N if a loss of PyTorch pairs N predictions with N targets, else 0: both were expanded before."""
     expanded, target = _following(node, 0), _following(node, 1)
     if _name(expanded) != "ExpandBackward0" or target is not None:
@@ -189,12 +193,12 @@ def _paired(node: Any) -> int:
     return number if number and _are_pairs(pairs, _saved(node, "target")) else 0
 
 
-def _difference(node: Any) -> int:
+def _difference(node: Node | None) -> int:
     """Return N if a node has squared, or made positive, the differences of N predictions and N targets, else 0."""
     if _name(node) not in _OF_DIFFERENCE:
         return 0
     minus = _following(node, 0)
-    if _name(minus) not in {"SubBackward0", "RsubBackward0"}:
+    if minus is None or _name(minus) not in {"SubBackward0", "RsubBackward0"}:
         return 0
     operands = [following for following, _ in minus.next_functions if following is not None]
     if len(operands) != 1:
@@ -206,12 +210,11 @@ def _difference(node: Any) -> int:
     return number if number and _are_pairs(differences) else 0
 
 
-def _broadcast(prediction: Any, operand: Any, result: Any) -> int:
+def _broadcast(prediction: Node | None, operand: Node, result: Tensor | None) -> int:
     """Return N if a prediction of the shape (N, 1) or (N,) was broadcast to a result of (N, N), else 0."""
-    is_own = prediction is not None and (
-        prediction.name() not in _PASSING or prediction.name() in {"SqueezeBackward0", "SqueezeBackward1"}
-    )
-    if not is_own or result is None or prediction.name() == "torch::autograd::AccumulateGrad":
+    if prediction is None or result is None or prediction.name() == "torch::autograd::AccumulateGrad":
+        return 0
+    if prediction.name() in _PASSING - {"SqueezeBackward0", "SqueezeBackward1"}:
         return 0
     try:
         shape = _shape(prediction) if operand is prediction else tuple(map(int, operand._saved_self_sym_sizes))
@@ -221,7 +224,7 @@ def _broadcast(prediction: Any, operand: Any, result: Any) -> int:
     return number if number > 1 and result.shape == (number, number) and shape in {(number,), (number, 1)} else 0
 
 
-def _saved(node: Any, name: str) -> Any:
+def _saved(node: Node, name: str) -> Tensor | None:
     """Return what a node keeps for its backward, or None if it cannot be had."""
     try:
         return getattr(node, f"_saved_{name}", None)
@@ -229,7 +232,7 @@ def _saved(node: Any, name: str) -> Any:
         return None
 
 
-def _are_pairs(prediction: Any, target: Any = None) -> bool:
+def _are_pairs(prediction: Tensor | None, target: Tensor | None = None) -> bool:
     """Return whether a difference is one number for each row plus one for each column, and neither is a constant."""
     import torch
 

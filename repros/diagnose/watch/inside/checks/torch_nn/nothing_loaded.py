@@ -26,11 +26,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module, Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("nothing_loaded", "no key of a `state_dict` matched under `strict=False`"),
@@ -49,10 +54,11 @@ class _Unmatched:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._suspects: dict[int, tuple[Any, str]] = {}
+        self._suspects: dict[int, tuple[weakref.ref[Module], str]] = {}
 
-    def state_loaded(self, module: Any, state: Any, result: Any) -> None:
-        keys = list(state) if isinstance(state, Mapping) else []
+    def state_loaded(self, module: Module, state: object, result: object) -> None:
+        named: Mapping[str, object] = state if isinstance(state, Mapping) else {}
+        keys = list(named)
         unexpected = set(getattr(result, "unexpected_keys", ()))
         if not keys or not unexpected.issuperset(keys):
             mine = {id(part) for part in module.modules()}
@@ -62,7 +68,7 @@ class _Unmatched:
                 if key not in mine and not _holds(reference(), module)
             }
             return
-        count = _count_renamed(state, module)
+        count = _count_renamed(named, module)
         if 2 * count >= len(keys):
             own = next(key for key, _ in _tensors(module))
             text = (
@@ -73,16 +79,16 @@ class _Unmatched:
             for name in ("calling", "before_step"):
                 self._watch.listen(name, getattr(self, name))
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         if id(module) in self._suspects:
             reference, text = self._suspects.pop(id(module))
             if reference() is module:
                 self._watch.find("nothing_loaded", text)
 
-    def adapter_filled(self, model: Any, *_: Any) -> None:
+    def adapter_filled(self, model: Module, *_: object) -> None:
         self._suspects.pop(id(model), None)  # `adapter_not_loaded` speaks of it
 
-    def before_step(self, *_: Any) -> None:
+    def before_step(self, *_: object) -> None:
         for reference, text in self._suspects.values():
             if reference() is not None:
                 self._watch.find("nothing_loaded", text)
@@ -96,13 +102,13 @@ class _Overwritten:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._loaded: list[dict[int, Any]] = []
+        self._loaded: list[dict[int, weakref.ref[Parameter]]] = []
         """The weights of each load that no call has used."""
         self._filled: set[int] = set()
         self._lost: list[set[int]] = []
         """The weights of each load that were all filled again before the first call."""
 
-    def state_loaded(self, module: Any, state: Any, _: Any) -> None:
+    def state_loaded(self, module: Module, state: object, _: object) -> None:
         keys = set(state) if isinstance(state, Mapping) else set()
         weights = {
             id(parameter): weakref.ref(parameter)
@@ -113,17 +119,17 @@ class _Overwritten:
             self._loaded.append(weights)
         self._filled -= weights.keys()
 
-    def initialised(self, tensor: Any) -> None:
+    def initialised(self, tensor: Tensor) -> None:
         if any(id(tensor) in weights and weights[id(tensor)]() is tensor for weights in self._loaded):
             self._filled.add(id(tensor))
 
-    def calling(self, _: Any) -> None:
+    def calling(self, _: object) -> None:
         if self._loaded:
             self._lost += [set(weights) for weights in self._loaded if self._filled.issuperset(weights)]
             self._loaded.clear()
             self._filled.clear()
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         for name in _UNTIL_FIRST_STEP:
             self._watch.ignore(name, getattr(self, name))
         self.calling(None)
@@ -144,7 +150,7 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(overwritten, name))
 
 
-def _holds(module: Any, part: Any) -> bool:
+def _holds(module: Module | None, part: Module) -> bool:
     return module is not None and any(inner is part for inner in module.modules())
 
 
@@ -155,22 +161,18 @@ def _ends(key: str) -> Iterator[str]:
         yield ".".join(words[first:])
 
 
-def _count_renamed(state: Mapping[str, Any], module: Any) -> int:
+def _count_renamed(state: Mapping[str, object], module: Module) -> int:
     """Return how many tensors of a state the module has under a key that begins otherwise."""
+    import torch
+
     own = {(end, tuple(value.shape)) for key, value in _tensors(module) for end in _ends(key)}
     return sum(
-        _is_tensor(value) and any((end, tuple(value.shape)) in own for end in _ends(key) if "." in end)
+        isinstance(value, torch.Tensor) and any((end, tuple(value.shape)) in own for end in _ends(key) if "." in end)
         for key, value in state.items()
     )
 
 
-def _tensors(module: Any) -> Iterator[tuple[str, Any]]:
+def _tensors(module: Module) -> Iterator[tuple[str, Tensor]]:
     # Not its `state_dict`, whose hooks are the program's.
     yield from module.named_parameters()
     yield from module.named_buffers()
-
-
-def _is_tensor(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.Tensor)

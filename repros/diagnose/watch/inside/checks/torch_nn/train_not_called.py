@@ -28,12 +28,18 @@ product of a matrix and a vector for each such layer that is called in eval mode
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside import sources
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("train_not_called", "`train`, which freezes parts of the network, was never called"),
@@ -53,17 +59,17 @@ class _Switches:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._switched: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._switched: weakref.WeakSet[Module] = weakref.WeakSet()
         """Modules with a `train` of their own that was called with True."""
-        self._freezing: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._freezing: weakref.WeakSet[Module] = weakref.WeakSet()
         """Those that were called without."""
-        self._estimated: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._trainers: list[Any] = []
+        self._estimated: weakref.WeakSet[Module] = weakref.WeakSet()
+        self._trainers: list[weakref.ref[Trainer]] = []
 
-    def fit_begins(self, trainer: Any) -> None:
+    def fit_begins(self, trainer: Trainer) -> None:
         self._trainers = [weakref.ref(trainer)]
 
-    def switching(self, module: Any, mode: bool) -> None:
+    def switching(self, module: Module, mode: bool) -> None:
         if mode:
             if sources.has_freezing_train(module.__class__):
                 self._switched.add(module)
@@ -74,13 +80,13 @@ class _Switches:
                 text = f"{name} is put in eval mode, and its forward drops all the same: {call.text}"
                 self._watch.find("dropout_in_evaluation", text, once=(name,), names=[name])
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         if sources.has_freezing_train(module.__class__) and module not in self._switched:
             self._freezing.add(module)
         if not module.training and module._forward_pre_hooks and module not in self._estimated:
             self._look_at_norm(module)
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         if number > 1 or not self._freezing:
             return
         waiting = [module for module in list(self._freezing) if module not in self._switched]
@@ -96,7 +102,7 @@ class _Switches:
                 )
                 self._watch.find("train_not_called", text, once=(name,), step=number, names=frozen[:5])
 
-    def _look_at_norm(self, module: Any) -> None:
+    def _look_at_norm(self, module: Module) -> None:
         import torch
         from torch.nn.utils.spectral_norm import SpectralNorm
 
@@ -104,7 +110,8 @@ class _Switches:
             if not isinstance(hook, SpectralNorm):
                 continue
             self._estimated.add(module)
-            if any(trainer() is not None and trainer().sanity_checking for trainer in self._trainers):
+            trainers = (reference() for reference in self._trainers)
+            if any(trainer is not None and trainer.sanity_checking for trainer in trainers):
                 self._estimated.discard(module)
                 return
             with torch.no_grad():
@@ -127,13 +134,13 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(switches, name))
 
 
-def _freezes(module: Any) -> set[str]:
+def _freezes(module: Module) -> set[str]:
     """Return the names of the parameters that `train()` freezes, from a copy of the module without weights."""
     import copy
 
     import torch
 
-    memo: dict[int, Any] = {}
+    memo: dict[int, Tensor] = {}
     for parameter in module.parameters():
         empty = torch.empty_like(parameter, device="meta")
         memo[id(parameter)] = torch.nn.Parameter(empty, requires_grad=parameter.requires_grad)

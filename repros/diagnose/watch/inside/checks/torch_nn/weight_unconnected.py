@@ -26,11 +26,17 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module, Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("weight_unconnected", "a layer's output does not depend on its trained weight"),
@@ -46,17 +52,17 @@ class _Erased:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._before = 0
         """The backward passes until the last step."""
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)
 
-    def after_step(self, *_: Any) -> None:
+    def after_step(self, *_: object) -> None:
         self._before = self._watch.count("after_backward")
 
-    def zeroing(self, list_parameters: Any) -> None:
+    def zeroing(self, list_parameters: Callable[[], list[Parameter]]) -> None:
         since = self._watch.count("after_backward") - self._before
         torch = sys.modules["torch"]
         if since == 0 or torch.is_grad_enabled():
@@ -79,7 +85,7 @@ def listen(watch: Watch) -> None:
     watch.listen("after_step", erased.after_step)
     watch.listen("zeroing", erased.zeroing)
 
-    def called(module: Any, output: Any) -> None:
+    def called(module: Module, output: object) -> None:
         weight = _trained_weight(module)
         if weight is None or not _is_tensor(output) or _leads_to(output, weight):
             return
@@ -90,11 +96,11 @@ def listen(watch: Watch) -> None:
     watch.listen("called", called)
 
 
-def _is_tensor(output: Any) -> bool:
+def _is_tensor(output: object) -> bool:
     return type(output) is sys.modules["torch"].Tensor
 
 
-def _trained_weight(module: Any) -> Any:
+def _trained_weight(module: Module) -> Parameter | None:
     """Return the weight of a plain layer that is called to be trained, or None."""
     if type(module).__name__ not in _PLAIN:  # the cheapest question first: it is asked of each module
         return None
@@ -108,7 +114,7 @@ def _trained_weight(module: Any) -> Any:
     return weight if is_plain and "forward" not in module.__dict__ and weight.layout is torch.strided else None
 
 
-def _leads_to(output: Any, weight: Any) -> bool:
+def _leads_to(output: Tensor, weight: Parameter) -> bool:
     """Return whether the graph of an output leads to a weight; also if there are too many nodes to tell."""
     node = output.grad_fn
     waiting, seen = [] if node is None else [node], 0

@@ -26,12 +26,18 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("clipped_too_late", "gradients are clipped after the step has used them"),
@@ -56,7 +62,7 @@ class _Late:
         self._place: str | None = None
         self._count = 0
 
-    def clipping(self, _: Any, most: Any) -> None:
+    def clipping(self, _: object, most: float) -> None:
         # A step has used all gradients, and none came since.
         if not self._watch.is_later("after_step", "before_backward"):
             self._count = 0
@@ -65,7 +71,7 @@ class _Late:
             for name in ("before_step", *_GOING_ON):
                 self._watch.listen(name, self.before_step if name == "before_step" else self.goes_on)
 
-    def before_step(self, *_: Any) -> None:
+    def before_step(self, *_: object) -> None:
         self._place, self._count = None, 0
         self._rest()
 
@@ -73,7 +79,7 @@ class _Late:
         for name in ("before_step", *_GOING_ON):
             self._watch.ignore(name, self.before_step if name == "before_step" else self.goes_on)
 
-    def goes_on(self, *_: Any) -> None:
+    def goes_on(self, *_: object) -> None:
         place, self._place = self._place, None
         self._rest()
         self._count += 1
@@ -85,10 +91,10 @@ class _Late:
 class _Ended(NamedTuple):
     """A step that has ended since the last backward."""
 
-    optimizer: Any
+    optimizer: weakref.ref[Optimizer]
     """A weak reference to it."""
     order: int
-    gradient: Any
+    gradient: weakref.ref[Tensor]
     """A weak reference to the gradient of its first parameter that has one."""
     version: int
 
@@ -100,11 +106,11 @@ class _Twice:
         self._watch = watch
         self._made = 0
         self._order = 0
-        self._begun: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._begun: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self._ended: list[_Ended] = []
         self._counts: dict[tuple[int, int], int] = {}
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._made += 1
         if self._made == 2:  # noqa: PLR2004 - one alone steps once
             for name in ("before_backward", "before_step", "after_step"):
@@ -119,11 +125,11 @@ class _Twice:
         if self._ended:
             self._ended.clear()
 
-    def before_step(self, optimizer: Any, _: int) -> None:
+    def before_step(self, optimizer: Optimizer, _: int) -> None:
         self._order += 1
         self._begun[optimizer] = self._order
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         begun = self._begun.pop(optimizer, 0) if self._begun else 0
         if not begun:
             return
@@ -138,7 +144,7 @@ class _Twice:
                 ended = _Ended(weakref.ref(optimizer), self._order, weakref.ref(gradient), gradient._version)
                 self._ended.append(ended)
 
-    def _compare(self, optimizer: Any, other: _Ended, number: int) -> None:
+    def _compare(self, optimizer: Optimizer, other: _Ended, number: int) -> None:
         gradient, first = other.gradient(), other.optimizer()
         if gradient is None or gradient._version != other.version:
             return
@@ -158,24 +164,24 @@ class _Dropped:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._backwards = 0
         self._used: list[int] = []
         """The backward passes of each step since gradients were dropped."""
         self._passes: list[tuple[int, int, int]] = []
         """Of the last passes: the steps, the backward passes of each, and those that were dropped."""
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)
 
     def after_backward(self) -> None:
         self._backwards += 1
 
-    def after_step(self, *_: Any) -> None:
+    def after_step(self, *_: object) -> None:
         self._used = [*self._used[-999:], self._backwards] if self._backwards > 1 else []
         self._backwards = 0
 
-    def zeroing(self, list_parameters: Any) -> None:
+    def zeroing(self, list_parameters: Callable[[], list[Parameter]]) -> None:
         import torch
 
         dropped = self._backwards

@@ -24,11 +24,18 @@ One look at a small gradient in the first four steps of each optimizer; a set of
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.amp import GradScaler
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("gradients_not_zeroed", "each step adds to the gradients that the previous one has used"),
@@ -42,9 +49,9 @@ _STEPS = 3
 class _Probe:
     """The gradient of one parameter since its last step."""
 
-    def __init__(self, parameter: Any, gradient: Any, count: int) -> None:
+    def __init__(self, parameter: Parameter, gradient: Tensor, count: int) -> None:
         self.parameter = parameter
-        self.gradient: Any = weakref.ref(gradient)
+        self.gradient: Tensor = weakref.ref(gradient)
         self.version = gradient._version
         self.count = count
         self.is_kept = True
@@ -63,7 +70,7 @@ class _Probe:
         elif gradient._version != self.version:
             self.version, self.is_added_to = gradient._version, True
 
-    def _is_same(self, gradient: Any) -> bool:
+    def _is_same(self, gradient: Tensor | None) -> bool:
         return gradient is not None and gradient is self.gradient() and gradient._version == self.version
 
 
@@ -72,7 +79,7 @@ class _Used:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._probes: weakref.WeakKeyDictionary[Any, _Probe] = weakref.WeakKeyDictionary()
+        self._probes: weakref.WeakKeyDictionary[Optimizer, _Probe] = weakref.WeakKeyDictionary()
 
     def before_backward(self) -> None:
         for probe in list(self._probes.values()):
@@ -82,7 +89,7 @@ class _Used:
         for probe in list(self._probes.values()):
             probe.after_backward()
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         # After the step, since Lightning runs zero_grad and backward in a closure within it.
         probe = self._probes.pop(optimizer, None) if self._probes else None
         if probe is None and number != 1:
@@ -92,7 +99,7 @@ class _Used:
         for name in ("before_backward", "after_backward"):
             change(name, getattr(self, name))
 
-    def _go_on(self, optimizer: Any, probe: _Probe | None, number: int) -> None:
+    def _go_on(self, optimizer: Optimizer, probe: _Probe | None, number: int) -> None:
         if probe is not None and not (probe.is_kept and probe.is_added_to):
             return
         count = 0 if probe is None else probe.count + 1
@@ -110,19 +117,19 @@ class _Clipped:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._clipped: list[tuple[set[int] | None, float]] = []
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)
 
-    def clipping(self, parameters: Any, most: Any) -> None:
+    def clipping(self, parameters: Tensor | Iterable[Tensor], most: float) -> None:
         # A generator must not be used up: whose parameters it yields is not known.
         names = {id(parameter) for parameter in parameters} if isinstance(parameters, (list, tuple)) else None
         self._clipped = [*self._clipped[-3:], (names, float(most))]
         self._watch.listen("after_step", self.after_step)
 
-    def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
+    def scaler_steps(self, scaler: GradScaler, optimizer: Optimizer) -> None:
         clipped, self._clipped = self._clipped, []
         inner = getattr(optimizer, "optimizer", optimizer)
         if not clipped or not scaler.is_enabled() or _is_unscaled(scaler, inner):
@@ -136,7 +143,7 @@ class _Clipped:
                 self._watch.find("clipped_while_scaled", text, numbers={"clipped": most, "scale": scale})
                 return
 
-    def after_step(self, *_: Any) -> None:
+    def after_step(self, *_: object) -> None:
         self._clipped.clear()
         self._watch.ignore("after_step", self.after_step)
 
@@ -149,7 +156,7 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(clipped, name))
 
 
-def _smallest(optimizer: Any) -> Any:
+def _smallest(optimizer: Optimizer) -> Parameter | None:
     """Return the smallest parameter with a plain gradient that is not zero, or None."""
     import torch
 
@@ -164,6 +171,6 @@ def _smallest(optimizer: Any) -> Any:
     return None
 
 
-def _is_unscaled(scaler: Any, optimizer: Any) -> bool:
+def _is_unscaled(scaler: GradScaler, optimizer: Optimizer) -> bool:
     state = getattr(scaler, "_per_optimizer_states", {}).get(id(optimizer))
     return state is not None and getattr(state.get("stage"), "name", "") != "READY"

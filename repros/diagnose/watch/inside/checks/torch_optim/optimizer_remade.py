@@ -23,11 +23,15 @@ A set of ids and one parameter's version when an optimizer takes its first step,
 from __future__ import annotations
 
 import weakref
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of, unstepped
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (Check("optimizer_remade", "an optimizer is made for each epoch, and its moments are lost"),)
 
@@ -39,12 +43,12 @@ _STEPS = 2
 class _Life(NamedTuple):
     """An optimizer that trains, and what it is over."""
 
-    optimizer: Any
+    optimizer: weakref.ref[Optimizer]
     """A weak reference to it."""
     kind: tuple[str, str]
     """Its class and options."""
     parameters: frozenset[int]
-    data: Any
+    data: int | None
     """The `id` of the only data set that it has seen; None for none or several."""
     passes: int
     """The passes over data that had begun before its first step."""
@@ -58,27 +62,27 @@ class _Remade:
         self._life: _Life | None = None
         self._thrown = 0
         self._steps = 0
-        self._sample: Any = None
+        self._sample: weakref.ref[Parameter] | None = None
         """A weak reference to a parameter with a state."""
         self._version = 0
         """Its version after the last step."""
-        self._loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._loaded: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._passes: list[int] = []
         """The data set of each pass in which something was trained, by `id`, as of the last few."""
         self._begun: int | None = None
         self._count = 0
 
-    def loaded(self, optimizer: Any, *_: Any) -> None:
+    def loaded(self, optimizer: Optimizer, *_: object) -> None:
         self._loaded.add(optimizer)
 
-    def made(self, _: Any) -> None:
+    def made(self, _: object) -> None:
         self._watch.listen("before_step", self.before_step)
 
-    def pass_begins(self, data: Any) -> None:
+    def pass_begins(self, data: object) -> None:
         self._watch.listen("before_step", self.before_step)
         self._begun = id(data)
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         if not unstepped:
             self._watch.ignore("before_step", self.before_step)
         if self._begun is not None:
@@ -114,9 +118,10 @@ class _Remade:
             and parameter._version == self._version
         )
 
-    def after_step(self, optimizer: Any, _: int) -> None:
+    def after_step(self, optimizer: Optimizer, _: int) -> None:
         life = self._life
-        if life is None or life.data is None or life.optimizer() is not optimizer:
+        is_own = life is not None and life.optimizer() is optimizer
+        if life is None or life.data is None or not is_own:
             self._life = None  # several train in turn
             self._watch.ignore("after_step", self.after_step)
             return

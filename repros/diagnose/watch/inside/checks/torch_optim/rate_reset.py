@@ -29,10 +29,15 @@ Nothing in a step, except one look at the rate while a scheduler is suspected.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.amp import GradScaler
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
 
 CHECKS = (
     Check("rate_reset", "a scheduler that is made after the optimizer was loaded overwrites the loaded rate"),
@@ -51,23 +56,25 @@ class _Restored:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._rates: weakref.WeakKeyDictionary[Any, list[float]] = weakref.WeakKeyDictionary()
+        self._rates: weakref.WeakKeyDictionary[Optimizer, list[float]] = weakref.WeakKeyDictionary()
         """The rates that each optimizer was loaded with."""
-        self._before: weakref.WeakKeyDictionary[Any, list[float]] = weakref.WeakKeyDictionary()
-        self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._suspects: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        self._before: weakref.WeakKeyDictionary[Optimizer, list[float]] = weakref.WeakKeyDictionary()
+        self._schedulers: weakref.WeakSet[LRScheduler] = weakref.WeakSet()
+        self._suspects: weakref.WeakKeyDictionary[Optimizer, list[weakref.ref[LRScheduler]]] = (
+            weakref.WeakKeyDictionary()
+        )
         """Schedulers at their beginning whose optimizer was loaded in the middle of a schedule."""
-        self._unmoved: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._unmoved: weakref.WeakSet[LRScheduler] = weakref.WeakSet()
         """Suspects that were at their beginning in a backward after the load: nobody steps them to their place."""
-        self._fresh: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._fresh: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         """Optimizers that were loaded with a state and have not stepped since."""
-        self._scalers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._scalers: weakref.WeakSet[GradScaler] = weakref.WeakSet()
         """Scalers that were loaded or have stepped."""
 
-    def loading(self, optimizer: Any, *_: Any) -> None:
+    def loading(self, optimizer: Optimizer, *_: object) -> None:
         self._before[optimizer] = _rates(optimizer)
 
-    def loaded(self, optimizer: Any, *_: Any) -> None:
+    def loaded(self, optimizer: Optimizer, *_: object) -> None:
         rates = self._rates[optimizer] = _rates(optimizer)
         if optimizer.state:
             self._fresh.add(optimizer)
@@ -85,7 +92,7 @@ class _Restored:
                 weakref.ref(scheduler) for scheduler in suspects if type(scheduler).__name__ in kinds
             ]
 
-    def scheduled(self, scheduler: Any) -> None:
+    def scheduled(self, scheduler: LRScheduler) -> None:
         self._schedulers.add(scheduler)
         optimizer = getattr(scheduler, "optimizer", None)
         is_new = type(scheduler).__name__ in _COUNTING and optimizer in self._fresh and scheduler.last_epoch == 0
@@ -93,12 +100,12 @@ class _Restored:
         if is_new and _is_midway(optimizer) and _rates(optimizer) == self._rates[optimizer]:
             self._suspect(optimizer).append(weakref.ref(scheduler))
 
-    def _suspect(self, optimizer: Any) -> list[Any]:
+    def _suspect(self, optimizer: Optimizer) -> list[weakref.ref[LRScheduler]]:
         for name in ("before_backward", "before_step"):
             self._watch.listen(name, getattr(self, name))
         return self._suspects.setdefault(optimizer, [])
 
-    def schedule_loaded(self, scheduler: Any, state: Any = None, *_: Any) -> None:
+    def schedule_loaded(self, scheduler: LRScheduler, state: object = None, *_: object) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
         if optimizer is None:
             return
@@ -117,7 +124,7 @@ class _Restored:
         for suspects in list(self._suspects.values()):
             self._unmoved.update(scheduler for scheduler in _live(suspects) if scheduler.last_epoch == 0)
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         if not self._fresh and not self._suspects:
             self._watch.ignore("before_step", self.before_step)
             return
@@ -142,10 +149,10 @@ class _Restored:
                 self._watch.find("schedule_not_restored", text, step=number, numbers=numbers, names=[name])
                 return
 
-    def scaler_loaded(self, scaler: Any) -> None:
+    def scaler_loaded(self, scaler: GradScaler) -> None:
         self._scalers.add(scaler)
 
-    def scaler_steps(self, scaler: Any, optimizer: Any) -> None:
+    def scaler_steps(self, scaler: GradScaler, optimizer: Optimizer) -> None:
         if scaler in self._scalers:
             return
         self._scalers.add(scaler)
@@ -163,19 +170,19 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(checks, name))
 
 
-def _rates(optimizer: Any) -> list[float]:
+def _rates(optimizer: Optimizer) -> list[float]:
     return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
 
 
-def _is_midway(optimizer: Any) -> bool:
+def _is_midway(optimizer: Optimizer) -> bool:
     """Return whether a schedule has lowered the rate of an optimizer that has stepped."""
     groups = optimizer.param_groups
     return bool(optimizer.state) and any(float(group["lr"]) < float(group.get("initial_lr", 0)) for group in groups)
 
 
-def _live(references: list[Any]) -> list[Any]:
+def _live(references: list[weakref.ref[LRScheduler]]) -> list[LRScheduler]:
     return [scheduler for scheduler in (reference() for reference in references) if scheduler is not None]
 
 
-def _last(scheduler: Any) -> list[float]:
+def _last(scheduler: LRScheduler) -> list[float]:
     return [float(rate) for rate in getattr(scheduler, "_last_lr", ())]

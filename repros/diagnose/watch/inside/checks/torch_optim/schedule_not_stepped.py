@@ -24,11 +24,15 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import steps
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
 
 CHECKS = (
     Check("schedule_not_stepped", "a scheduler is made, and never stepped"),
@@ -43,10 +47,10 @@ _LATE = {"SWALR", "ReduceLROnPlateau"}
 class _Made:
     """A scheduler, as it was when it was made and when the last pass began."""
 
-    def __init__(self, scheduler: Any) -> None:
-        self.reference: weakref.ref[Any] = weakref.ref(scheduler)
+    def __init__(self, scheduler: LRScheduler) -> None:
+        self.reference: weakref.ref[LRScheduler] = weakref.ref(scheduler)
         self.name = type(scheduler).__name__
-        self.optimizer: weakref.ref[Any] = weakref.ref(scheduler.optimizer)
+        self.optimizer: weakref.ref[Optimizer] = weakref.ref(scheduler.optimizer)
         self.rates = _rates(scheduler.optimizer)
         self.passes = 0
         """The passes in which its optimizer was trained."""
@@ -64,13 +68,13 @@ class _Schedules:
         self._watch = watch
         self._made: dict[int, _Made] = {}
 
-    def scheduled(self, scheduler: Any) -> None:
+    def scheduled(self, scheduler: LRScheduler) -> None:
         if getattr(scheduler, "optimizer", None) is not None and isinstance(scheduler.last_epoch, int):
             made = self._made[id(scheduler)] = _Made(scheduler)
             # One that nothing steps is often a function's own, and gone before the program ends.
             made.reference = weakref.ref(scheduler, functools.partial(self._gone, id(scheduler)))
 
-    def pass_begins(self, *_: Any) -> None:
+    def pass_begins(self, *_: object) -> None:
         for made in list(self._made.values()):
             scheduler = made.reference()
             if scheduler is None:
@@ -83,7 +87,7 @@ class _Schedules:
                 if made.name == "CosineAnnealingLR" and moved == taken:
                     self._look_for_turn(scheduler, moved)
 
-    def _look_for_turn(self, scheduler: Any, moved: int) -> None:
+    def _look_for_turn(self, scheduler: LRScheduler, moved: int) -> None:
         period = scheduler.T_max
         if period <= _LONGEST and moved >= 2 * period and period > 1:
             text = (
@@ -92,7 +96,7 @@ class _Schedules:
             )
             self._watch.find("schedule_turns", text, numbers={"T_max": period, "batches": moved})
 
-    def _gone(self, key: int, _: Any) -> None:
+    def _gone(self, key: int, _: object) -> None:
         made = self._made.pop(key, None)
         optimizer = made.optimizer() if made is not None else None
         if made is not None:
@@ -122,5 +126,5 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(schedules, name))
 
 
-def _rates(optimizer: Any) -> list[float]:
+def _rates(optimizer: Optimizer) -> list[float]:
     return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]

@@ -29,11 +29,16 @@ step.
 from __future__ import annotations
 
 import weakref
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import steps
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("state_strides", "a fused optimizer pairs elements of a state and a parameter of other strides"),
@@ -48,12 +53,12 @@ CHECKS = (
 class _Partner(NamedTuple):
     """Another optimizer that has a tensor of this one's state, both as they were when this one had last written it."""
 
-    other: Any
+    other: weakref.ref[Optimizer]
     """A weak reference to it."""
     number: int
     """How many steps it had begun."""
     name: str
-    tensor: Any
+    tensor: weakref.ref[Tensor]
     """A weak reference to the tensor."""
     version: int
 
@@ -63,19 +68,21 @@ class _States:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._just_loaded: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._just_loaded: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._shared: dict[int, tuple[Any, int]] = {}
-        self._unwritten: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
+        self._unwritten: weakref.WeakKeyDictionary[Optimizer, list[tuple[weakref.ref[Tensor], int]]] = (
+            weakref.WeakKeyDictionary()
+        )
         """The momenta of each fused SGD that a skipped step has made, with their versions."""
-        self._partners: weakref.WeakKeyDictionary[Any, _Partner] = weakref.WeakKeyDictionary()
+        self._partners: weakref.WeakKeyDictionary[Optimizer, _Partner] = weakref.WeakKeyDictionary()
 
-    def taken(self, _: Any, state: Any) -> None:
+    def taken(self, _: object, state: object) -> None:
         # What is taken now and loaded later is meant as it is now: an optimizer may load its own state.
         for _name, tensor in _tensors(state):
             if self._shared.get(id(tensor), (_nothing, 0))[0]() is tensor:
                 self._shared[id(tensor)] = (weakref.ref(tensor), tensor._version)
 
-    def loading(self, _: Any, state: Any = None, *__: Any) -> None:
+    def loading(self, _: object, state: object = None, *__: object) -> None:
         for name, tensor in _tensors(state):
             reference, version = self._shared.get(id(tensor), (_nothing, 0))
             if reference() is tensor and tensor._version != version:
@@ -85,7 +92,7 @@ class _States:
                 self._watch.find("state_reused", text, names=[name])
                 return
 
-    def loaded(self, optimizer: Any, state: Any = None, *_: Any) -> None:
+    def loaded(self, optimizer: Optimizer, state: object = None, *_: object) -> None:
         self._just_loaded.add(optimizer)
         self._watch.listen("before_step", self.before_step)
         own = _ids(optimizer)
@@ -103,7 +110,7 @@ class _States:
                         weakref.ref(partner), steps.get(partner, 0), name, weakref.ref(tensor), tensor._version
                     )
 
-    def _look_at_partner(self, optimizer: Any, number: int) -> None:
+    def _look_at_partner(self, optimizer: Optimizer, number: int) -> None:
         partner = self._partners[optimizer]
         other, tensor = partner.other(), partner.tensor()
         is_written = tensor is not None and tensor._version != partner.version
@@ -111,7 +118,7 @@ class _States:
             text = f"two optimizers ({type(optimizer).__name__}, {type(other).__name__}) write into one {partner.name}"
             self._watch.find("state_shared", text, step=number, names=[partner.name])
 
-    def after_step(self, optimizer: Any, _: int) -> None:
+    def after_step(self, optimizer: Optimizer, _: int) -> None:
         partner = self._partners.get(optimizer)
         if partner is not None:
             other, tensor = partner.other(), partner.tensor()
@@ -123,7 +130,7 @@ class _States:
         elif not self._partners:
             self._watch.ignore("after_step", self.after_step)
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         if number != 1 or type(optimizer).__name__ != "SGD" or not _is_skipped(optimizer):
             return
         fused = [group for group in optimizer.param_groups if group.get("fused")]
@@ -137,7 +144,7 @@ class _States:
         ]
         self._watch.listen("before_step", self.before_step)
 
-    def _look_for_unwritten(self, optimizer: Any, number: int) -> None:
+    def _look_for_unwritten(self, optimizer: Optimizer, number: int) -> None:
         present = {id(state.get("momentum_buffer")) for state in optimizer.state.values()}
         for reference, version in self._unwritten.pop(optimizer, []):
             momentum = reference()
@@ -146,7 +153,7 @@ class _States:
                 self._watch.find("state_uninitialised", text, step=number, names=["momentum_buffer"])
                 return
 
-    def before_step(self, optimizer: Any, number: int) -> None:
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
         if not (self._unwritten or self._partners or self._just_loaded):
             self._watch.ignore("before_step", self.before_step)
             return
@@ -159,11 +166,11 @@ class _States:
             if not self._watch.is_due(number):
                 self._compare(optimizer, number)
 
-    def before_close_step(self, optimizer: Any, number: int) -> None:
+    def before_close_step(self, optimizer: Optimizer, number: int) -> None:
         if self._watch.is_due(number):
             self._compare(optimizer, number)
 
-    def _compare(self, optimizer: Any, number: int) -> None:
+    def _compare(self, optimizer: Optimizer, number: int) -> None:
         for group in optimizer.param_groups:
             is_fused = bool(group.get("fused"))
             for parameter in group["params"]:
@@ -186,18 +193,18 @@ def listen(watch: Watch) -> None:
     watch.listen("after_close_step", checks.after_close_step)
 
 
-def _ids(optimizer: Any) -> set[int]:
+def _ids(optimizer: Optimizer) -> set[int]:
     """Return the ids of what an optimizer's state has."""
     return {id(value) for values in optimizer.state.values() if isinstance(values, dict) for value in values.values()}
 
 
-def _is_skipped(optimizer: Any) -> bool:
+def _is_skipped(optimizer: Optimizer) -> bool:
     """Return whether GradScaler has left it to the kernel to skip the step that is running."""
     found = getattr(optimizer, "found_inf", None)
     return found is not None and float(found) > 0
 
 
-def _tensors(state: Any) -> list[tuple[str, Any]]:
+def _tensors(state: object) -> list[tuple[str, Tensor]]:
     import torch
 
     states = state.get("state", {}) if isinstance(state, dict) else {}
@@ -210,12 +217,12 @@ def _tensors(state: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _is_elsewhere(state: dict[str, Any], parameter: Any) -> bool:
+def _is_elsewhere(state: dict[str, object], parameter: Parameter) -> bool:
     device = parameter.device
     return any(getattr(value, "device", device) != device for value in state.values())
 
 
-def _compare(watch: Watch, optimizer: Any, group: dict[str, Any], parameter: Any, number: int) -> None:
+def _compare(watch: Watch, optimizer: Optimizer, group: dict[str, object], parameter: Parameter, number: int) -> None:
     import torch
 
     others = {"grad": parameter.grad, **optimizer.state.get(parameter, {})}
@@ -241,12 +248,12 @@ def _compare(watch: Watch, optimizer: Any, group: dict[str, Any], parameter: Any
             watch.find("state_step_device", text, step=number, names=["step"])
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     import torch
 
     return isinstance(value, torch.Tensor)
 
 
-def _real_strides(tensor: Any) -> list[int]:
+def _real_strides(tensor: Tensor) -> list[int]:
     """Return the strides of the dimensions that have more than one element; the others do not matter."""
     return [stride for stride, size in zip(tensor.stride(), tensor.shape) if size > 1]

@@ -26,11 +26,15 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.nn import Module, Parameter
+    from torch.optim import Optimizer
 
 CHECKS = (
     Check("steps_without_gradients", "none of an optimizer's parameters ever has a gradient"),
@@ -46,15 +50,15 @@ class _Effect:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._made: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._called: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._empty: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        self._made: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._called: weakref.WeakSet[Module] = weakref.WeakSet()
+        self._empty: weakref.WeakKeyDictionary[Optimizer, tuple[int, int]] = weakref.WeakKeyDictionary()
         """Steps without any gradient so far, and the backward passes before the last of them."""
-        self._idle: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
+        self._idle: weakref.WeakKeyDictionary[Optimizer, set[int]] = weakref.WeakKeyDictionary()
         """The parameters that had no gradient in any step so far, by `id`."""
-        self._judged: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._judged: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
-    def made(self, optimizer: Any) -> None:
+    def made(self, optimizer: Optimizer) -> None:
         self._made.add(optimizer)
         self._begin()
 
@@ -62,14 +66,14 @@ class _Effect:
         self._watch.listen("after_step", self.after_step)
         self._watch.listen("calling", self.calling)
 
-    def calling(self, module: Any) -> None:
+    def calling(self, module: Module) -> None:
         self._called.add(module)
 
-    def before_close_step(self, _: Any, number: int) -> None:
+    def before_close_step(self, _: object, number: int) -> None:
         if number == 1:  # also of one that was made before this watch
             self._begin()
 
-    def after_step(self, optimizer: Any, number: int) -> None:
+    def after_step(self, optimizer: Optimizer, number: int) -> None:
         if optimizer in self._judged:
             if all(other in self._judged for other in [*self._made, *steps]):
                 self._watch.ignore("after_step", self.after_step)
@@ -89,7 +93,7 @@ class _Effect:
             if idle:
                 self._look_for_replaced(optimizer, idle)
 
-    def _count_empty(self, optimizer: Any, number: int) -> None:
+    def _count_empty(self, optimizer: Optimizer, number: int) -> None:
         count, seen = self._empty.get(optimizer, (0, 0))
         backwards = self._watch.count("after_backward")
         count += backwards > seen
@@ -99,7 +103,7 @@ class _Effect:
             text = f"none of the parameters that this {name} holds ever had a gradient, in {number} steps"
             self._watch.find("steps_without_gradients", text, once=(id(optimizer),), step=number)
 
-    def _look_for_replaced(self, optimizer: Any, idle: set[int]) -> None:
+    def _look_for_replaced(self, optimizer: Optimizer, idle: set[int]) -> None:
         owned = {
             id(parameter): (module, parameter) for module in list(self._called) for parameter in module.parameters()
         }
@@ -129,7 +133,7 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(effect, name))
 
 
-def _has_owner(parameter: Any, optimizer: Any) -> bool:
+def _has_owner(parameter: Parameter, optimizer: Optimizer) -> bool:
     """Return whether a module, an attribute, a list or another dict by name holds a parameter."""
     own = {id(group["params"]) for group in optimizer.param_groups}
     for referrer in gc.get_referrers(parameter):

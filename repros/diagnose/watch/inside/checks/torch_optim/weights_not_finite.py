@@ -29,12 +29,17 @@ one look at gradients in the first four steps, where they were zeroed late.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.values import bit_sums, find_not_finite, is_capturing, is_plain
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
 
 CHECKS = (
     Check("weights_not_finite", "parameters are infinite or NaN, and the training goes on"),
@@ -55,17 +60,17 @@ class _Finite:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._before: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
+        self._before: weakref.WeakKeyDictionary[Optimizer, set[int]] = weakref.WeakKeyDictionary()
         """The parameters that were not finite from the beginning, by `id`."""
-        self._suspects: list[tuple[Any, int, int]] = []
+        self._suspects: list[tuple[weakref.ref[Parameter], int, int]] = []
         """A parameter that a step left so, the step's number, and how many there are."""
-        self._found: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._found: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
-    def before_close_step(self, optimizer: Any, number: int) -> None:
+    def before_close_step(self, optimizer: Optimizer, number: int) -> None:
         if number == 1 and not is_capturing():
             self._before[optimizer] = {id(bad) for bad in find_not_finite(_plain(optimizer), self._watch.known())}
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         before = self._before.get(optimizer) if self._watch.is_due(number) else None
         if before is None or optimizer in self._found or is_capturing():
             return
@@ -95,7 +100,7 @@ class _Finite:
 class _Start:
     """What is known of an optimizer whose parameters have not moved yet."""
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         smallest = sorted(_plain(optimizer), key=lambda parameter: int(parameter.numel()))[:3]
         self.probes = [(parameter, parameter.detach().clone()) for parameter in smallest]
         self.sums: list[int] | None = None
@@ -116,19 +121,19 @@ class _Moved:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._starts: weakref.WeakKeyDictionary[Any, _Start] = weakref.WeakKeyDictionary()
-        self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._starts: weakref.WeakKeyDictionary[Optimizer, _Start] = weakref.WeakKeyDictionary()
+        self._schedulers: weakref.WeakSet[LRScheduler] = weakref.WeakSet()
 
-    def scheduled(self, scheduler: Any) -> None:
+    def scheduled(self, scheduler: LRScheduler) -> None:
         self._schedulers.add(scheduler)
 
-    def before_close_step(self, optimizer: Any, number: int) -> None:
+    def before_close_step(self, optimizer: Optimizer, number: int) -> None:
         held = parameters_of(optimizer) if number == 1 else []
         if held and all(map(is_plain, held)) and not is_capturing():
             start = self._starts[optimizer] = _Start(optimizer)
             start.schedules = self._epochs(optimizer)
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         start = self._starts.get(optimizer) if self._starts and self._watch.is_due(number) else None
         if start is None:
             return
@@ -144,11 +149,11 @@ class _Moved:
             if is_same and _has_gradient(optimizer) and self._is_meant_to_move(optimizer, start):
                 self._say(optimizer, number)
 
-    def _epochs(self, optimizer: Any) -> list[int]:
+    def _epochs(self, optimizer: Optimizer) -> list[int]:
         its = [scheduler for scheduler in self._schedulers if getattr(scheduler, "optimizer", None) is optimizer]
         return [int(scheduler.last_epoch) for scheduler in its]
 
-    def _is_meant_to_move(self, optimizer: Any, start: _Start) -> bool:
+    def _is_meant_to_move(self, optimizer: Optimizer, start: _Start) -> bool:
         if getattr(optimizer, "found_inf", None) is not None:
             return False
         if any(_rates(optimizer)):
@@ -158,7 +163,7 @@ class _Moved:
             return max(epochs, default=0) - max(start.schedules, default=0) >= _SCHEDULED
         return not float(optimizer.defaults.get("lr", 0.0))
 
-    def _say(self, optimizer: Any, number: int) -> None:
+    def _say(self, optimizer: Optimizer, number: int) -> None:
         rate, kinds = max(_rates(optimizer), default=0.0), {str(p.dtype) for p in parameters_of(optimizer)}
         why = f"its rate is {rate:g}" + (f", lost in the rounding of {', '.join(sorted(kinds))}" if rate else "")
         text = f"none of the parameters of this {type(optimizer).__name__} has changed in {number} steps: {why}"
@@ -170,9 +175,9 @@ class _Zeroed:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._counts: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
 
-    def after_close_step(self, optimizer: Any, number: int) -> None:
+    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
         if number > _STEPS or not self._watch.is_later("zeroing", "after_backward") or is_capturing():
             return
         gradients = [parameter.grad for parameter in parameters_of(optimizer) if parameter.grad is not None]
@@ -195,7 +200,7 @@ def listen(watch: Watch) -> None:
     watch.listen("after_close_step", zeroed.after_close_step)
 
 
-def _telling(parameters: list[Any], number: int) -> list[Any]:
+def _telling(parameters: list[Parameter], number: int) -> list[Parameter]:
     """Return the parameters that tell at a step whether the training goes on with numbers.
 
     At the steps 2, 8, 32, ... these are the small ones, such as biases: a backward through a parameter that is not a
@@ -206,14 +211,14 @@ def _telling(parameters: list[Any], number: int) -> list[Any]:
     return [parameter for parameter in parameters if parameter.numel() <= _SMALL] or parameters
 
 
-def _plain(optimizer: Any) -> list[Any]:
+def _plain(optimizer: Optimizer) -> list[Parameter]:
     return [parameter for parameter in parameters_of(optimizer) if is_plain(parameter)]
 
 
-def _rates(optimizer: Any) -> list[float]:
+def _rates(optimizer: Optimizer) -> list[float]:
     return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
 
 
-def _has_gradient(optimizer: Any) -> bool:
+def _has_gradient(optimizer: Optimizer) -> bool:
     gradients = [parameter.grad for parameter in parameters_of(optimizer) if parameter.grad is not None]
     return any(is_plain(gradient) and bool(gradient.any()) for gradient in gradients)

@@ -27,11 +27,15 @@ One look at the first four batches of a process, and at the inspected ones after
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import DataCollatorForLanguageModeling, Trainer
 
 CHECKS = (
     Check("end_of_text_not_learned", "the end of text is also the padding token, and a collator masks its labels"),
@@ -53,7 +57,7 @@ class _Collated:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
-    def collated(self, collator: Any, examples: Any, batch: Any) -> None:
+    def collated(self, collator: DataCollatorForLanguageModeling, examples: Sequence[object], batch: object) -> None:
         number = self._watch.count("collated")
         if getattr(collator, "mlm", True) or not isinstance(batch, Mapping):
             return
@@ -71,7 +75,9 @@ class _Collated:
         if _makes_labels(collator, _OWN[:1]):
             self._look_for_given(padding, examples, mask, labels)
 
-    def _look_for_end(self, padding: int, examples: Any, ids: Any, mask: Any, labels: Any) -> None:
+    def _look_for_end(
+        self, padding: int, examples: Sequence[object], ids: Tensor, mask: Tensor, labels: Tensor
+    ) -> None:
         if _may_be_padded(padding, examples):
             return
         is_later = mask.cumsum(-1) > 1
@@ -83,7 +89,7 @@ class _Collated:
             )
             self._watch.find("end_of_text_not_learned", text, numbers={"token": padding, "masked": lost})
 
-    def _look_for_given(self, padding: int, examples: Any, mask: Any, labels: Any) -> None:
+    def _look_for_given(self, padding: int, examples: Sequence[object], mask: Tensor, labels: Tensor) -> None:
         replaced = 0
         for example, counts, made in zip(examples, mask.tolist(), labels.tolist()):
             given = _numbers(example.get("labels")) if isinstance(example, Mapping) else None
@@ -99,13 +105,15 @@ class _Collated:
 
 
 def _listen_in_training(watch: Watch) -> None:
-    masked: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+    masked: weakref.WeakKeyDictionary[Trainer, int] = weakref.WeakKeyDictionary()
 
-    def training_on(trainer: Any, inputs: Any) -> None:
+    def training_on(trainer: Trainer, inputs: object) -> None:
         number, before = watch.count("training_on"), masked.get(trainer, 0)
         if not (before or number <= _BATCHES or watch.is_due(number)):
             return
-        labels = inputs.get("labels") if isinstance(inputs, Mapping) else None
+        if not isinstance(inputs, Mapping):
+            return
+        labels = inputs.get("labels")
         if labels is None or not hasattr(labels, "is_floating_point") or labels.dim() == 0 or not labels.numel():
             return
         package = getattr(type(trainer).compute_loss, "__module__", "").partition(".")[0]
@@ -126,12 +134,12 @@ def _listen_in_training(watch: Watch) -> None:
     watch.listen("training_on", training_on)
 
 
-def _fills_length(trainer: Any, inputs: Mapping[str, Any], labels: Any) -> bool:
+def _fills_length(trainer: Trainer, inputs: Mapping[str, Any], labels: Tensor) -> bool:
     """Return whether each row of a batch of TRL's SFTTrainer is full, up to the length at which samples are cut."""
     arguments = trainer.args
     length = getattr(arguments, "max_length", None) or getattr(arguments, "max_seq_length", None)
     is_its = any(kind.__name__ == "SFTTrainer" for kind in type(trainer).__mro__)
-    mask: Any = inputs.get("attention_mask")
+    mask: Tensor = inputs.get("attention_mask")
     is_whole = mask is not None and mask.shape == labels.shape and not getattr(arguments, "packing", False)
     return bool(is_its and is_whole and labels.shape[-1] == length and mask.all())
 
@@ -142,13 +150,13 @@ def listen(watch: Watch) -> None:
     _listen_in_training(watch)
 
 
-def _makes_labels(collator: Any, packages: tuple[str, ...]) -> bool:
+def _makes_labels(collator: DataCollatorForLanguageModeling, packages: tuple[str, ...]) -> bool:
     """Return whether the methods that make a batch are those of libraries."""
     methods = (getattr(type(collator), name, None) for name in ("__call__", "torch_call"))
     return all(getattr(method, "__module__", "").partition(".")[0] in packages for method in methods)
 
 
-def _may_be_padded(padding: int, examples: Any) -> bool:
+def _may_be_padded(padding: int, examples: Sequence[object]) -> bool:
     """Return whether samples without a mask of their own may have been padded before."""
     rows = [_numbers(one.get("input_ids") if isinstance(one, Mapping) else one) for one in examples]
     if all(isinstance(one, Mapping) and "attention_mask" in one for one in examples):
@@ -158,9 +166,10 @@ def _may_be_padded(padding: int, examples: Any) -> bool:
     return len(known) < len(rows) or (len({len(row) for row in known}) == 1 and ends)
 
 
-def _numbers(values: Any) -> list[Any] | None:
+def _numbers(values: object) -> list[object] | None:
     """Return the numbers of a sequence of one dimension, or None."""
     if hasattr(values, "tolist"):
         values = values.tolist()
-    is_flat = isinstance(values, (list, tuple)) and not any(isinstance(value, (list, tuple)) for value in values)
-    return list(values) if is_flat else None
+    if not isinstance(values, (list, tuple)) or any(isinstance(value, (list, tuple)) for value in values):
+        return None
+    return list(values)

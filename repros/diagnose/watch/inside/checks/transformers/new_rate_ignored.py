@@ -25,10 +25,14 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from transformers import EarlyStoppingCallback, Trainer, TrainerState, TrainingArguments
 
 CHECKS = (
     Check("new_rate_ignored", "a resumed training has the learning rate of its checkpoint, not that of its arguments"),
@@ -42,20 +46,20 @@ class _Rates:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._before: list[float] = []
-        self._scheduler: Any = None
+        self._resumed: weakref.ref[Trainer] | None = None
 
-    def resuming(self, trainer: Any) -> None:
+    def resuming(self, trainer: Trainer) -> None:
         self._before = _base_rates(trainer)
 
-    def resumed(self, trainer: Any) -> None:
+    def resumed(self, trainer: Trainer) -> None:
         after = _base_rates(trainer)
         if len(after) == len(self._before) and not _are_close(self._before, after):
-            self._scheduler = weakref.ref(trainer)
+            self._resumed = weakref.ref(trainer)
             self._watch.listen("before_step", self.before_step)
 
-    def before_step(self, _: Any, number: int) -> None:
+    def before_step(self, _: object, number: int) -> None:
         self._watch.ignore("before_step", self.before_step)
-        trainer = self._scheduler()
+        trainer = self._resumed() if self._resumed is not None else None
         present = _base_rates(trainer) if trainer is not None else []
         if len(present) != len(self._before) or _are_close(self._before, present):
             return
@@ -72,15 +76,15 @@ class _Patience:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._logs: weakref.WeakKeyDictionary[Any, list[dict[str, Any]]] = weakref.WeakKeyDictionary()
+        self._logs: weakref.WeakKeyDictionary[EarlyStoppingCallback, list[dict[str, Any]]] = weakref.WeakKeyDictionary()
         """What the checkpoint of each has logged."""
 
-    def stopping_begins(self, callback: Any, state: Any) -> None:
+    def stopping_begins(self, callback: EarlyStoppingCallback, state: TrainerState) -> None:
         self._logs.pop(callback, None)
         if getattr(state, "global_step", 0) > 0:
             self._logs[callback] = list(getattr(state, "log_history", ()))
 
-    def stopping_asked(self, callback: Any, arguments: Any) -> None:
+    def stopping_asked(self, callback: EarlyStoppingCallback, arguments: TrainingArguments) -> None:
         log = self._logs.pop(callback, None)
         if log is None or callback.early_stopping_patience_counter != 0:
             return
@@ -108,13 +112,13 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(patience, name))
 
 
-def _base_rates(trainer: Any) -> list[float]:
+def _base_rates(trainer: Trainer) -> list[float]:
     scheduler = getattr(trainer, "lr_scheduler", None)
     scheduler = getattr(scheduler, "scheduler", scheduler)  # accelerate's wrapper
     return [float(rate) for rate in getattr(scheduler, "base_lrs", ())]
 
 
-def _are_close(some: Any, others: Any) -> bool:
+def _are_close(some: Sequence[float], others: Sequence[float]) -> bool:
     return all(math.isclose(one, other, rel_tol=1e-6) for one, other in zip(some, others))
 
 

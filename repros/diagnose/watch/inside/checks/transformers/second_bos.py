@@ -24,10 +24,14 @@ One look at the first 16 calls of a process, and at the inspected ones after the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 CHECKS = (
     Check("second_bos", "a text that begins with the BOS token is given a second one"),
@@ -51,7 +55,7 @@ class _Calls:
         number = self._watch.count(observation)
         return number <= _CALLS or self._watch.is_due(number)
 
-    def tokenized(self, tokenizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def tokenized(self, tokenizer: PreTrainedTokenizerBase, args: Args, kwargs: Kwargs, result: object) -> None:
         if not self._is_looked_at("tokenized") or not isinstance(result, Mapping):
             return
         doubled = _count_doubled(tokenizer, kwargs.get("text", args[0] if args else None), result)
@@ -62,7 +66,7 @@ class _Calls:
             )
             self._watch.find("second_bos", text, numbers={"token": tokenizer.bos_token_id, "texts": doubled})
 
-    def templated(self, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def templated(self, _: object, args: Args, kwargs: Kwargs, result: object) -> None:
         if not kwargs.get("return_assistant_tokens_mask") or not isinstance(result, Mapping):
             return
         is_cut = kwargs.get("truncation") or kwargs.get("max_length")
@@ -76,7 +80,7 @@ class _Calls:
             )
             self._watch.find("assistant_mask_empty", text, numbers={"tokens": len(rows[0])})
 
-    def numbered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def numbered(self, args: Args, kwargs: Kwargs) -> None:
         if not self._is_looked_at("numbered") or len(args) > len(_ARGUMENTS):
             return
         given = {**dict(zip(_ARGUMENTS, args)), **kwargs}
@@ -102,7 +106,7 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(calls, name))
 
 
-def _count_doubled(tokenizer: Any, texts: Any, result: Mapping[str, Any]) -> int:
+def _count_doubled(tokenizer: PreTrainedTokenizerBase, texts: object, result: Mapping[str, object]) -> int:
     """Return how many of the first texts begin with one BOS token, and their tokens with two."""
     texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, (list, tuple)) or not texts or not isinstance(texts[0], str):
@@ -123,7 +127,7 @@ def _after(text: str, bos: str) -> str:
     return text.lstrip()[len(bos) :].lstrip()
 
 
-def _rows(values: Any) -> list[list[Any]]:
+def _rows(values: object) -> list[list[object]]:
     """Return the rows of a list of numbers, of lists of them, or of a tensor."""
     values = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(values, (list, tuple)) or not values:
@@ -132,7 +136,7 @@ def _rows(values: Any) -> list[list[Any]]:
     return [list(row.tolist() if hasattr(row, "tolist") else row) for row in rows]
 
 
-def _has_answer(conversation: Any) -> bool:
+def _has_answer(conversation: object) -> bool:
     """Return whether each conversation has a message of the assistant with words."""
     if not isinstance(conversation, (list, tuple)) or not conversation:
         return False

@@ -27,10 +27,14 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from transformers import Trainer, TrainingArguments
+    from transformers.trainer_utils import EvalLoopOutput
 
 CHECKS = (
     Check("warmup_ignored", "a constant schedule has no warm-up, and the arguments ask for one"),
@@ -58,7 +62,7 @@ class _Scored:
         self._by_default: set[str] = set()
         """Metrics by which the best model is chosen, in arguments that do not say which is better."""
 
-    def scheduling(self, trainer: Any) -> None:
+    def scheduling(self, trainer: Trainer) -> None:
         arguments = trainer.args
         kind = getattr(arguments, "lr_scheduler_type", "")
         steps, ratio = (getattr(arguments, name, 0) or 0 for name in ("warmup_steps", "warmup_ratio"))
@@ -69,12 +73,12 @@ class _Scored:
             text = f"the schedule is constant, which ignores {asked}: the first step has the full rate"
             self._watch.find("warmup_ignored", text, numbers={"steps": steps, "ratio": ratio})
 
-    def arguments_made(self, arguments: Any) -> None:
+    def arguments_made(self, arguments: TrainingArguments) -> None:
         name = getattr(arguments, "metric_for_best_model", None)
         if isinstance(name, str) and getattr(arguments, "greater_is_better", None) is None:
             self._by_default.add(name)
 
-    def evaluated_to(self, trainer: Any, metrics: Any) -> None:
+    def evaluated_to(self, trainer: Trainer, metrics: object) -> None:
         self._look_for_worst(trainer)
         compute = getattr(trainer, "compute_metrics", None)
         if compute is None or not isinstance(metrics, Mapping) or not _evaluates_as_library(trainer):
@@ -86,7 +90,7 @@ class _Scored:
             text = f"evaluate() returns no loss, and has not called compute_metrics: it finds no labels of {wanted}"
             self._watch.find("evaluation_without_labels", text, names=names)
 
-    def _look_for_worst(self, trainer: Any) -> None:
+    def _look_for_worst(self, trainer: Trainer) -> None:
         arguments = trainer.args
         given = getattr(arguments, "metric_for_best_model", None)
         if given not in self._by_default or getattr(arguments, "greater_is_better", None) is not True:
@@ -105,7 +109,7 @@ class _Scored:
             numbers = {"kept": max(scores), "least": min(scores)}
             self._watch.find("worst_counts_as_best", text, numbers=numbers, names=[given])
 
-    def evaluation_looped(self, trainer: Any, output: Any) -> None:
+    def evaluation_looped(self, trainer: Trainer, output: EvalLoopOutput) -> None:
         arguments = trainer.args
         if not getattr(arguments, "predict_with_generate", False) or not _has_default_length(trainer):
             return
@@ -138,30 +142,30 @@ def listen(watch: Watch) -> None:
         watch.listen(name, getattr(scored, name))
 
 
-def _is_schedule_free(trainer: Any) -> bool:
+def _is_schedule_free(trainer: Trainer) -> bool:
     optimizer = getattr(trainer, "optimizer", None)
     groups = getattr(optimizer, "param_groups", None) or ()
     return "schedulefree" in type(optimizer).__module__ or any("warmup_steps" in group for group in groups)
 
 
-def _has_samples(metrics: Mapping[str, Any]) -> bool:
+def _has_samples(metrics: Mapping[str, object]) -> bool:
     rates = [value for name, value in metrics.items() if name.endswith("samples_per_second")]
     return any(isinstance(rate, (int, float)) and rate > 0 for rate in rates)
 
 
-def _evaluates_as_library(trainer: Any) -> bool:
+def _evaluates_as_library(trainer: Trainer) -> bool:
     methods = (getattr(type(trainer), name, None) for name in ("evaluate", "evaluation_loop", "prediction_step"))
     return all(getattr(method, "__module__", "").partition(".")[0] in {"transformers", "trl"} for method in methods)
 
 
-def _chooses(trainer: Any) -> bool:
+def _chooses(trainer: Trainer) -> bool:
     """Return whether the metric decides which model is loaded, or when the training stops."""
     callbacks = getattr(getattr(trainer, "callback_handler", None), "callbacks", ())
     stops = any(type(callback).__name__ == "EarlyStoppingCallback" for callback in callbacks)
     return bool(getattr(trainer.args, "load_best_model_at_end", False)) or stops
 
 
-def _has_default_length(trainer: Any) -> bool:
+def _has_default_length(trainer: Trainer) -> bool:
     """Return whether neither the call nor the model's generation configuration has a length other than the default."""
     given: Any = getattr(trainer, "_gen_kwargs", None) or {}
     configuration = getattr(trainer.model, "generation_config", None)

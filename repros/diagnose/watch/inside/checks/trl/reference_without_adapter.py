@@ -23,11 +23,19 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.adapters import adapted_layers, adapter_parameters
 from repros.diagnose.watch.inside.watch import Watch
+
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from peft.tuners.tuners_utils import BaseTuner
+    from torch import Tensor
+    from torch.nn import Module, Parameter
+    from trl import DPOTrainer
 
 CHECKS = (
     Check("reference_without_adapter", "the reference of a preference training lacks the adapter it begins with"),
@@ -41,16 +49,16 @@ class _Referred:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._loaded: dict[int, Any] = {}
-        self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._loaded: dict[int, weakref.ref[Parameter]] = {}
+        self._seen: weakref.WeakSet[DPOTrainer] = weakref.WeakSet()
 
-    def adapter_filled(self, model: Any, name: str, state: Any, result: Any) -> None:
+    def adapter_filled(self, model: PeftModel, name: str, state: Mapping[str, Tensor], result: object) -> None:
         if len(getattr(result, "unexpected_keys", ())) < len(state):
             parameters = (parameter for key, parameter in model.named_parameters() if f".{name}" in key)
             self._loaded.update((id(parameter), weakref.ref(parameter)) for parameter in parameters)
             self._watch.listen("training_on", self.training_on)
 
-    def training_on(self, trainer: Any, _: Any) -> None:
+    def training_on(self, trainer: DPOTrainer, _: object) -> None:
         if trainer in self._seen:
             return
         self._seen.add(trainer)
@@ -78,13 +86,13 @@ def listen(watch: Watch) -> None:
     watch.listen("adapter_filled", _Referred(watch).adapter_filled)
 
 
-def _has_reference_adapter(trainer: Any, model: Any) -> bool:
+def _has_reference_adapter(trainer: DPOTrainer, model: PeftModel) -> bool:
     """Return whether the reference is an adapter: given by name, or the trainer's own copy (TRL 0.29)."""
     given = getattr(trainer, "ref_adapter_name", None) or getattr(trainer.args, "ref_adapter_name", None)
     return bool(given) or (getattr(trainer, "ref_model", None) is None and "ref" in model.peft_config)
 
 
-def _is_base(reference: Any, tuner: Any) -> bool:
+def _is_base(reference: Module | None, tuner: BaseTuner) -> bool:
     """Return whether a reference is the base model: none was given, or the adapted layers have its weights."""
     if reference is None:
         return True
