@@ -8,17 +8,20 @@ benchmark, the section of each family of checks from its module's docstring, wha
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import re
 import textwrap
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from repros.diagnose.watch.identify import checks_of
-from repros.diagnose.watch.inside.checks import Check, families
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.checks import families
 from repros.engine import catalogue
 from repros.simulated_gpus.tools.page import fill_part
 from repros.text.wording import count
@@ -115,28 +118,43 @@ def unnamed() -> str:
     return "\n".join(["| Repro | Why the watch does not name it |", "|---|---|", *rows]) + "\n"
 
 
+HEADINGS = ("What it does", "Why is this bad?", "Example", "Known misses", "Cost")
+"""The headings in the docstring of each family of checks, in this order."""
+
+
 def sections() -> str:
-    """Return a section in Markdown for each family of checks, from its contract."""
+    """Return the sections in Markdown: one for each folder of checks, with one for each family from its docstring."""
     found_by = {
         repro.id: {name for variant in repro.variants for name in checks_of(repro, variant)}
         for repro in catalogue.load().repros
     }
-    docstrings = [(inspect.getdoc(family) or "", family.CHECKS) for family in families()]
-    return "\n".join(line for docstring, checks in docstrings for line in _section(docstring, checks, found_by))
+    lines: list[str] = []
+    by_folder = groupby(families(), key=lambda family: family.__name__.rpartition(".")[0])
+    for folder, its in by_folder:
+        lines += [f"### {(inspect.getdoc(importlib.import_module(folder)) or '').rstrip('.')}", ""]
+        for family in its:
+            lines += _section(inspect.getdoc(family) or "", family.CHECKS, found_by)
+    return "\n".join(lines)
+
+
+def parts_of(docstring: str) -> dict[str, str]:
+    """Return the texts of a family's docstring by their headings."""
+    _, *parts = re.split(r"^## ", docstring, flags=re.MULTILINE)
+    return {heading: text.strip() for heading, _, text in (part.partition("\n") for part in parts)}
 
 
 def _section(docstring: str, checks: Iterable[Check], found_by: Mapping[str, Collection[str]]) -> Iterator[str]:
     """Yield the lines of a section; `found_by` has the names of the checks that find a repro's variants, by id."""
-    title, contract = docstring.split("\n\n", 1)
-    yield f"### {title.rstrip('.')}\n"
+    title = docstring.partition("\n")[0]
+    yield f"#### {title.rstrip('.')}\n"
     yield "| Check | What has happened | Repros |\n|---|---|---|"
     for check in checks:
         ids = [id_ for id_, names in found_by.items() if check.name in names]
         yield f"| `{check.name}` | {check.about} | {', '.join(ids)} |"
     yield ""
-    for part in re.split(r"\n(?=(?:Silent|Costs): )", contract.strip()):
-        word, text = part.split(":", 1)
-        yield textwrap.fill(f"* **{word}:**{text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    for heading, text in parts_of(docstring).items():
+        item = f"* **{heading.rstrip('?')}{'?' if heading.endswith('?') else '.'}** {' '.join(text.split())}"
+        yield textwrap.fill(item, _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
     yield ""
 
 

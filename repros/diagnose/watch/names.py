@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from repros.diagnose.watch.identify import CRASH
-from repros.diagnose.watch.inside.checks import Check, families, first_words
+from repros.diagnose.watch.inside.check import Check, first_words
+from repros.diagnose.watch.inside.checks import families
 from repros.model.errors import refuse_unknown
 
 FIRST_NAN = ("nan",)

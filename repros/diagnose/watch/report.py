@@ -15,7 +15,7 @@ from repros.diagnose.watch.crash import find_crashes
 from repros.diagnose.watch.events import Event
 from repros.diagnose.watch.finding import Finding, from_event
 from repros.diagnose.watch.identify import CRASH, Identified, identify
-from repros.diagnose.watch.inside.checks import is_chosen
+from repros.diagnose.watch.inside.check import is_chosen
 from repros.diagnose.watch.names import FIRST_NAN
 from repros.model import Raised, Repro
 from repros.simulated_gpus import import_hooks

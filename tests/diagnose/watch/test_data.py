@@ -18,6 +18,7 @@ FOUND = {
     "weighted_the_same": ["order_repeated"],
     "workers_with_one_seed": ["draws_repeated_by_workers"],
     "workers_with_one_torch_seed": ["draws_repeated_by_workers"],
+    "missing_values_read_by_each_worker": ["stream_repeated"],
     "broadcast_square": ["loss_broadcast"],
     "broadcast_turned": ["loss_broadcast"],
     "broadcast_squeezed": ["loss_broadcast"],
@@ -44,6 +45,7 @@ HEALTHY = (
     *("one_for_each_output", "many_targets_for_each", "contrastive", "in_a_checkpoint", "log_softmax_before"),
     *("log_of_softmax", "softmax_inside", "distilled", "loaded_by_a_second_try", "backbone_loaded", "other_names"),
     *("head_initialised_after", "tested_then_initialised", "initialised_then_loaded", "evaluated_in_eval_mode"),
+    "missing_values_shared_by_workers",
     *("monte_carlo", "statistics_anew", "taught_by_itself", "sampled_by_a_generator"),
 )
 """Nearly the same as a fault, and meant."""
@@ -75,12 +77,14 @@ RANKS_FOUND = {
     "split_before": ["share_of_other_data"],
     "one_shuffle": ["ranks_fed_alike"],
     "no_sampler": ["ranks_fed_alike"],
+    "no_sampler_and_missing_values": ["ranks_fed_alike"],
     "fed_by_name": ["ranks_fed_alike"],
     "shared_twice": ["share_of_share"],
     "not_wrapped": ["ranks_not_reduced"],
 }
 RANKS_HEALTHY = (
     *("shares", "shares_of_one_split", "orders_of_their_own", "parts_of_their_own", "one_batch"),
+    "shares_with_missing_values",
     *("shared_by_accelerate", "reduced_by_hand", "reduced_in_one", "averaged_late", "ensemble", "search_for_a_rate"),
     *("one_model_on_both", "parts_of_a_model"),
 )

@@ -13,15 +13,15 @@ PLACES = {
     "PACKAGE": "",
     "INSIDE": "inside",
     "SIM": "simulated_gpus",
-    "WATCH": "watch/inside",
-    "INSTALLER": "environments",
+    "WATCH": "diagnose/watch/inside",
+    "INSTALLER": "engine/environments",
 }
 BESIDE = (
-    "watch/inside/install.py",
-    "watch/inside/checks/mode.py",
-    "watch/session.py",
-    "environments/__init__.py",
-    "environments/uv.py",
+    "diagnose/watch/inside/install.py",
+    "diagnose/watch/inside/checks/torch_nn/eval_mode.py",
+    "diagnose/watch/session.py",
+    "engine/environments/__init__.py",
+    "engine/environments/uv.py",
 )
 
 

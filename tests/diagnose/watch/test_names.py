@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -15,15 +16,18 @@ from repros import watching
 from repros.cli import main
 from repros.diagnose import watch
 from repros.diagnose.watch.identify import CRASH, checks_of
-from repros.diagnose.watch.inside.checks import FAMILIES, families, first_words
+from repros.diagnose.watch.inside.check import first_words
+from repros.diagnose.watch.inside.checks import FAMILIES, Family, families
 from repros.diagnose.watch.names import declared_checks, refuse_unknown_checks
 from repros.engine import catalogue
 from repros.model.errors import UnknownNameError
 from tools.measure.watch_catalogue import read_kept
+from tools.measure.watch_table import HEADINGS, parts_of
 
 NAMES = [check.name for check in declared_checks()]
 FOLDER = Path(watch.__file__).parent / "inside/checks"
-TREES = {name: ast.parse((FOLDER / f"{name}.py").read_text("utf-8")) for name in FAMILIES}
+PATHS = [f"{folder}/{name}" for folder, names in FAMILIES.items() for name in names]
+TREES = {path.rpartition("/")[2]: ast.parse((FOLDER / f"{path}.py").read_text("utf-8")) for path in PATHS}
 
 
 def is_declaration(node: ast.AST) -> bool:
@@ -38,25 +42,28 @@ def strings(tree: ast.Module) -> set[str]:
 
 
 def test_every_family_is_loaded_and_every_name_is_declared_once() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} == {"__init__", *FAMILIES}
+    modules = {path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.py")}
+    assert modules == {"__init__", *(f"{folder}/__init__" for folder in FAMILIES), *PATHS}
+    assert [path for path in PATHS if path.rpartition("/")[2] not in NAMES] == []
     assert len(NAMES) == len({*NAMES}) > 40
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in NAMES)
 
 
 @pytest.mark.parametrize("family", [*families()], ids=lambda family: family.__name__.rpartition(".")[2])
-def test_a_contract_says_of_each_check_when_it_speaks(family: object) -> None:
-    """By name where a family has several; those that share a beginning may be named by it."""
-    speaks, silent, costs = re.split(r"\n(?:Silent|Costs): ", str(family.__doc__).partition("\nSpeaks: ")[2])
-    assert all((speaks, silent, costs))
-    own = [check.name for check in family.CHECKS]  # type: ignore[attr-defined]
-    named = {name for name in re.findall(r"`(\w+)`", speaks) if any(one.startswith(name) for one in own)}
+def test_a_contract_says_of_each_check_when_it_reports(family: Family) -> None:
+    """By name where a family has several; those that share a prefix may be named by it."""
+    parts = parts_of(inspect.getdoc(family) or "")
+    assert tuple(parts) == HEADINGS
+    assert all(parts.values())
+    own = [check.name for check in family.CHECKS]
+    named = {name for name in re.findall(r"`(\w+)`", parts["What it does"]) if any(one.startswith(name) for one in own)}
     assert [name for name in own if len(own) > 1 and not name.startswith(tuple(named))] == []
 
 
 @pytest.mark.parametrize("family", [*families()], ids=lambda family: family.__name__.rpartition(".")[2])
-def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: object) -> None:
-    name = family.__name__.rpartition(".")[2]  # type: ignore[attr-defined]
-    own = {check.name for check in family.CHECKS}  # type: ignore[attr-defined]
+def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: Family) -> None:
+    name = family.__name__.rpartition(".")[2]
+    own = {check.name for check in family.CHECKS}
     used = strings(TREES[name])
     assert own <= used
     assert used & {*NAMES} == own
@@ -133,3 +140,10 @@ def test_a_crash_can_be_left_out(
 ) -> None:
     assert main(["watch", *options, "--", sys.executable, "-c", "raise KeyError('x')"]) == 1
     assert ("is no documented failure" in capfd.readouterr().err) == is_compared
+
+
+def test_the_watch_imports_nothing_of_compare() -> None:
+    """`compare` builds on the watch; the watch loads the recorder by the name in a file."""
+    files = [*Path(watch.__file__).parent.rglob("*.py")]
+    assert len(files) > 90
+    assert [file.name for file in files if "repros.diagnose.compare" in file.read_text("utf-8")] == []

@@ -9,12 +9,18 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.compare.inside.names import Names
-from repros.diagnose.compare.inside.summary import rows_of, summarise
+from repros.diagnose.compare.inside.summary import Summary, rows_of, summarise
 from repros.diagnose.watch.inside.observe.compiling import unseen
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.utils.hooks import RemovableHandle
 
 _MOST_TENSORS = 8
 """Tensors of one output that are summarised."""
@@ -37,11 +43,11 @@ class Pass:
         self.number = next(_numbers)
         self.is_marked = self.is_reached = False
         """Whether its outputs carry it in their graph, and whether a backward has met it there."""
-        self.losses: list[Any] = []
+        self.losses: list[Summary] = []
         """What its backward began with."""
-        self.inputs: dict[str, Any] = {}
+        self.inputs: dict[str, object] = {}
         """The rows that modules were given as data, with no graph behind them, by name, for the first call of each."""
-        self.outputs: dict[str, Any] = {}
+        self.outputs: dict[str, list[Summary]] = {}
         """The summaries of what they returned, likewise, in the order in which they returned."""
         self.roots: set[str] = set()
         """The modules that no other module has called."""
@@ -51,7 +57,7 @@ class Pass:
         """Whether anything is in it."""
         return bool(self.losses or self.roots)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return its fields."""
         return {"losses": self.losses, "inputs": self.inputs, "outputs": self.outputs, "roots": sorted(self.roots)}
 
@@ -60,7 +66,7 @@ class Calls:
     """Torch's two global hooks on calls of modules, while the program compiles nothing."""
 
     def __init__(
-        self, names: Names, failed: Callable[[BaseException, str], None], evaluating: Callable[[Any], None]
+        self, names: Names, failed: Callable[[BaseException, str], None], evaluating: Callable[[Module], None]
     ) -> None:
         """Begin without hooks.
 
@@ -85,9 +91,9 @@ class Calls:
         self._names = names
         self._stack: list[tuple[int, str]] = []
         self._current: Pass | None = None
-        self._handles: list[Any] = []
+        self._handles: list[RemovableHandle] = []
 
-    def on(self, module: Any) -> None:
+    def on(self, module: ModuleType) -> None:
         """Observe all modules from now on.
 
         Args:
@@ -103,7 +109,7 @@ class Calls:
 
     def _guard(self, hook: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(hook)
-        def guarded(*args: Any) -> None:
+        def guarded(*args: object) -> None:
             try:
                 hook(*args)
             except Exception as error:
@@ -123,7 +129,7 @@ class Calls:
         self._stack.clear()
         self.passes.append(Pass())
 
-    def take(self) -> list[dict[str, Any]]:
+    def take(self) -> list[dict[str, object]]:
         """Return the passes of a step, and forget them; those that were not trained on stay for `take_untrained`."""
         passes, self.passes = [each for each in self.passes if each.is_used], [Pass()]
         has_backward = any(each.losses for each in passes)
@@ -131,7 +137,7 @@ class Calls:
         self._untrained += lost
         return [each.as_json() for each in passes if each not in lost]
 
-    def take_untrained(self, *, is_end: bool) -> list[dict[str, Any]]:
+    def take_untrained(self, *, is_end: bool) -> list[dict[str, object]]:
         """Return the passes that were not trained on since the last time, and forget them.
 
         Args:
@@ -146,7 +152,7 @@ class Calls:
         self._outputs, self.is_cut = 0, False
         return [each.as_json() for each in passes]
 
-    def reach(self, tensors: list[Any]) -> None:
+    def reach(self, tensors: Iterable[Tensor]) -> None:
         """Note the passes in whose graph a backward begins."""
         # A backward may begin at an edge of the graph, too, which has a node.
         waiting = [getattr(each, "grad_fn", None) or getattr(each, "node", None) for each in tensors]
@@ -162,7 +168,7 @@ class Calls:
         for each in self.passes:
             each.is_reached |= each.number in met
 
-    def hand(self, batch: Any) -> None:
+    def hand(self, batch: object) -> None:
         """Take a batch of a loader: it counts as the input of a pass as long as the program calls no module."""
         tensors = [] if self._has_called or len(self.passes) > _MOST_BATCHES else list(_tensors(batch))
         rows = _attempt(lambda: rows_of(tensors)) if tensors else None
@@ -172,7 +178,7 @@ class Calls:
             self.passes[-1].inputs[LOADER] = rows
             self.passes[-1].roots.add(LOADER)
 
-    def call(self, name: str, given: Any, returned: Any) -> None:
+    def call(self, name: str, given: object, returned: object) -> None:
         """Record a call of something that is no module, in a pass that is not trained on."""
         if self._stack or not self._handles:
             return
@@ -198,7 +204,7 @@ class Calls:
         self._current = passes[-1]
         self._current.roots.add(name)
 
-    def _before(self, module: Any, inputs: Any) -> None:
+    def _before(self, module: Module, inputs: object) -> None:
         import torch
 
         if self.is_backward:
@@ -214,25 +220,25 @@ class Calls:
         if self._current is not None and name not in self._current.inputs:
             self._record_inputs(name, inputs)
 
-    def _record_inputs(self, name: str, given: Any) -> None:
+    def _record_inputs(self, name: str, given: object) -> None:
         tensors = [each for each in _tensors(given) if not each.requires_grad]
         rows = _attempt(lambda: rows_of(tensors)) if tensors else None
         if self._current is not None and rows is not None and len(self._current.inputs) < _MOST_MODULES:
             self._current.inputs[name] = rows
 
-    def _record_outputs(self, name: str, output: Any) -> None:
+    def _record_outputs(self, name: str, output: object) -> None:
         if self._current is not None:
             found = list(_tensors(output))[:_MOST_TENSORS]
             self._current.outputs[name] = [summarise(tensor) for tensor in found]
             self._outputs += self._current in self._untrained[-1:]
 
-    def _after_with_words(self, module: Any, _: Any, words: Mapping[str, Any], output: Any) -> None:
+    def _after_with_words(self, module: Module, _: object, words: Mapping[str, object], output: object) -> None:
         self._leave(module, words, output)
 
-    def _after(self, module: Any, _: Any, output: Any) -> None:
+    def _after(self, module: Module, _: object, output: object) -> None:
         self._leave(module, {}, output)
 
-    def _leave(self, module: Any, words: Mapping[str, Any], output: Any) -> None:
+    def _leave(self, module: Module, words: Mapping[str, object], output: object) -> None:
         if self.is_backward or all(id(module) != each for each, _ in self._stack):
             return
         name = ""
@@ -250,7 +256,7 @@ class Calls:
             _mark(current, output)
 
 
-def _mark(current: Pass, output: Any) -> None:
+def _mark(current: Pass, output: object) -> None:
     """Write into the graph behind an output which pass it is of."""
     for tensor in _tensors(output):
         node = tensor.grad_fn
@@ -266,7 +272,7 @@ def _attempt(action: Callable[[], Any]) -> Any:
         return None
 
 
-def _tensors(value: Any, depth: int = 0) -> Iterator[Any]:
+def _tensors(value: object, depth: int = 0) -> Iterator[Tensor]:
     """Yield the tensors of arguments or of an output, in their order."""
     import torch
 

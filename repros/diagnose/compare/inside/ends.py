@@ -11,13 +11,19 @@ import gc
 import itertools
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repros.diagnose.compare.inside.names import find_roots, paths
-from repros.diagnose.compare.inside.summary import summarise
+from repros.diagnose.compare.inside.summary import Summary, summarise
 from repros.diagnose.watch.inside.observe.compiling import unseen
 from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.optim import Optimizer
 
 _MOST = 64
 """Models whose end is recorded, the last ones, and optimizers."""
@@ -31,15 +37,15 @@ class _Model(NamedTuple):
     """Its `id`."""
     modules: frozenset[int]
     """The `id` of each module in it, its own included."""
-    parameters: dict[str, Any]
-    buffers: dict[str, Any]
+    parameters: dict[str, Summary]
+    buffers: dict[str, Summary]
     trained: list[str]
 
 
 class Ends:
     """The last states of this process's models and optimizers."""
 
-    def __init__(self, watch: Any, describe: Callable[[Any], dict[str, Any]]) -> None:
+    def __init__(self, watch: Watch, describe: Callable[[Optimizer], dict[str, object]]) -> None:
         """Begin before anything is made.
 
         Args:
@@ -54,9 +60,9 @@ class Ends:
         self._models: list[_Model] = []
         self._moment: list[_Model] = []
         """Those of `_models` that went since the program has last made or called a module."""
-        self._alive: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._alive: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         """Optimizers."""
-        self._optimizers: list[tuple[int, dict[str, Any]]] = []
+        self._optimizers: list[tuple[int, dict[str, object]]] = []
         self._is_over = False
 
     def listen(self) -> None:
@@ -65,7 +71,7 @@ class Ends:
         when_imported("torch.optim.optimizer", lambda module: self._patch(module.Optimizer, self._take_optimizer))
         self._watch.listen("made", self._made)
 
-    def _made(self, optimizer: Any) -> None:
+    def _made(self, optimizer: Optimizer) -> None:
         self._alive.add(optimizer)
         self._make(optimizer)
 
@@ -77,13 +83,13 @@ class Ends:
         finalizer = getattr(kind, "__del__", None)
 
         @unseen
-        def gone(of: Any) -> None:
+        def gone(of: Module | Optimizer) -> None:
             try:
                 take(of)
             except Exception as error:
                 self._watch.events.failed(error, "the end of a model or an optimizer")
 
-        def __del__(of: Any) -> None:  # noqa: N807 - it becomes this method
+        def __del__(of: Module | Optimizer) -> None:  # noqa: N807 - it becomes this method
             if not self._is_over:  # asked first: at the very end nothing says any longer whether a graph is traced
                 gone(of)
             if finalizer is not None:
@@ -91,7 +97,7 @@ class Ends:
 
         kind.__del__ = __del__
 
-    def _make(self, of: Any) -> None:
+    def _make(self, of: Module | Optimizer) -> None:
         self._born[id(of)] = next(self._counter)
         self.pass_moment()
 
@@ -99,7 +105,7 @@ class Ends:
         """Note that the program goes on: what is deleted from now on does not go with what was."""
         self._moment.clear()
 
-    def _take_model(self, root: Any) -> None:
+    def _take_model(self, root: Module) -> None:
         if "_modules" not in root.__dict__:
             return
         if any(id(root) in model.modules for model in self._moment) or next(_tensors(root), None) is None:
@@ -110,12 +116,12 @@ class Ends:
         self._models = [*kept, model][-_MOST:]
         self._moment.append(model)
 
-    def _take_optimizer(self, optimizer: Any) -> None:
+    def _take_optimizer(self, optimizer: Optimizer) -> None:
         if "param_groups" in optimizer.__dict__:
             born = self._born.get(id(optimizer), next(self._counter))
             self._optimizers = [*self._optimizers, (born, self._describe(optimizer))][-_MOST:]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the last states, those of what is left taken now: by name, of each model that has it, the first first.
 
         `trained` has the names of parameters that require a gradient.
@@ -127,7 +133,7 @@ class Ends:
         for root in find_roots():
             self._take_model(root)
         self._is_over = True
-        fields: dict[str, dict[str, list[Any]]] = {"parameters": {}, "buffers": {}}
+        fields: dict[str, dict[str, list[list[Summary]]]] = {"parameters": {}, "buffers": {}}
         trained: set[str] = set()
         for model in sorted(self._models, key=lambda each: each.born):
             trained.update(model.trained)
@@ -138,19 +144,19 @@ class Ends:
         return {**fields, "trained": sorted(trained), "optimizers": optimizers}
 
 
-def _named(root: Any, field: str) -> Iterator[tuple[str, Any]]:
+def _named(root: Module, field: str) -> Iterator[tuple[str, Tensor]]:
     for path, module in paths(root):
         for name, tensor in getattr(module, field).items():
             if tensor is not None:
                 yield f"{path}.{name}".lstrip("."), tensor
 
 
-def _tensors(root: Any) -> Iterator[Any]:
+def _tensors(root: Module) -> Iterator[Tensor]:
     for field in ("_parameters", "_buffers"):
         yield from (tensor for _, tensor in _named(root, field))
 
 
-def _describe_model(root: Any, born: int) -> _Model:
+def _describe_model(root: Module, born: int) -> _Model:
     parameters, buffers = dict(_named(root, "_parameters")), dict(_named(root, "_buffers"))
     return _Model(
         born,

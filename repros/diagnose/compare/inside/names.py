@@ -9,7 +9,11 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module, Parameter
 
 _HIDDEN = {
     *("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module", "_original_module"),
@@ -31,25 +35,25 @@ class Names:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._modules: dict[int, tuple[Any, str]] = {}
+        self._modules: dict[int, tuple[weakref.ref[Module], str]] = {}
         """By `id`, with a weak reference: the hash of a metric changes with its state, and its `==` makes a metric."""
-        self._parameters: dict[int, tuple[Any, str]] = {}
+        self._parameters: dict[int, tuple[weakref.ref[Parameter], str]] = {}
         """By `id`, with a weak reference: another parameter may get the `id` of one that is gone."""
-        self._roots: list[Any] = []
+        self._roots: list[weakref.ref[Module]] = []
         """Weak references."""
         self._scans = 0
         self._nameless: set[int] = set()
         """Parameters, by `id`, that were looked for already."""
-        self._placed: dict[int, tuple[Any, str]] = {}
+        self._placed: dict[int, tuple[weakref.ref[Parameter], str]] = {}
         """By `id`, with a weak reference: the names of those that no module holds."""
 
-    def of_module(self, module: Any) -> str:
+    def of_module(self, module: Module) -> str:
         """Return a module's name; the class's for one that no other holds."""
         if self._known_module(module) is None and type(module).__name__ != _HELD_BY_NONE:
             self._scan(module)
         return self._name_module(module, type(module).__name__)
 
-    def of_parameters(self, parameters: list[Any]) -> list[str | None]:
+    def of_parameters(self, parameters: list[Parameter]) -> list[str | None]:
         """Return the names of parameters; None for one that no module holds."""
         unknown = [parameter for parameter in parameters if self._known(parameter) is None]
         if any(id(parameter) not in self._nameless for parameter in unknown):
@@ -57,7 +61,7 @@ class Names:
             self._nameless.update(id(parameter) for parameter in unknown)
         return list(map(self._known, parameters))
 
-    def of_nameless(self, parameter: Any, place: int) -> str:
+    def of_nameless(self, parameter: Parameter, place: int) -> str:
         """Return the name of a parameter that no module holds: its place in the first optimizer that has it."""
         reference, name = self._placed.get(id(parameter), (lambda: None, ""))
         if reference() is not parameter:
@@ -65,16 +69,16 @@ class Names:
             self._placed[id(parameter)] = (weakref.ref(parameter), name)
         return name
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Parameter]:
         """Return the trained parameters of all modules that have a name, each once, in the order of their modules."""
         # Not by their truth: that of what torch.compile returns is the length of what it wraps.
         roots = [root for root in (reference() for reference in self._roots) if root is not None]
         found = (parameter for root in roots for parameter in root.parameters() if parameter.requires_grad)
         return list({id(parameter): parameter for parameter in found}.values())
 
-    def buffers(self, below: Any = None) -> dict[str, Any]:
+    def buffers(self, below: Module | None = None) -> dict[str, Tensor]:
         """Return the buffers of all modules that have a name, by theirs; or of those below a module alone."""
-        found: dict[str, Any] = {}
+        found: dict[str, Tensor] = {}
         chosen = None if below is None else {id(module) for module in below.modules()}
         for place, (reference, path) in self._modules.items():
             module = reference()
@@ -84,22 +88,22 @@ class Names:
                         found.setdefault(f"{path}.{name}", buffer)
         return found
 
-    def _known_module(self, module: Any) -> str | None:
+    def _known_module(self, module: Module) -> str | None:
         reference, name = self._modules.get(id(module), (lambda: None, ""))
         return name if reference() is module else None
 
-    def _name_module(self, module: Any, name: str) -> str:
+    def _name_module(self, module: Module, name: str) -> str:
         """Return a module's name: this one, unless it has one already."""
         known = self._known_module(module)
         if known is None:
             self._modules[id(module)] = (weakref.ref(module), name)
         return known or name
 
-    def _known(self, parameter: Any) -> str | None:
+    def _known(self, parameter: Parameter) -> str | None:
         reference, name = self._parameters.get(id(parameter), (lambda: None, ""))
         return name if reference() is parameter else None
 
-    def _scan(self, called: Any) -> None:
+    def _scan(self, called: Module | None) -> None:
         """Name all modules of this process anew; at most a few times, since it looks at every object."""
         self._scans += 1
         if self._scans > _MOST_SCANS:
@@ -111,7 +115,7 @@ class Names:
         for root in roots:
             self._name(root)
 
-    def _name(self, root: Any) -> None:
+    def _name(self, root: Module) -> None:
         for path, module in paths(root):
             self._name_module(module, path or type(_unwrap(module)).__name__)
             for name, parameter in module._parameters.items():
@@ -119,7 +123,7 @@ class Names:
                     self._parameters[id(parameter)] = (weakref.ref(parameter), f"{path}.{name}".lstrip("."))
 
 
-def paths(module: Any, path: str = "", above: frozenset[int] = frozenset()) -> Iterator[tuple[str, Any]]:
+def paths(module: Module, path: str = "", above: frozenset[int] = frozenset()) -> Iterator[tuple[str, Module]]:
     """Yield a module and all below it with their paths, those of wrappers left out."""
     if id(module) in above:
         return
@@ -130,19 +134,19 @@ def paths(module: Any, path: str = "", above: frozenset[int] = frozenset()) -> I
             yield from paths(child, below, above | {id(module)})
 
 
-def _is_wrapped(module: Any, name: str) -> bool:
+def _is_wrapped(module: Module, name: str) -> bool:
     """Return whether the child of this name is what a module wraps."""
     return name in _HIDDEN or (name == "module" and type(module).__name__ in _WRAPPERS)
 
 
-def _unwrap(module: Any) -> Any:
+def _unwrap(module: Module) -> Module:
     for _ in range(10):  # wrappers in one another
         found = (child for name, child in module._modules.items() if child is not None and _is_wrapped(module, name))
         module = next(found, module)
     return module
 
 
-def find_roots() -> list[Any]:
+def find_roots() -> list[Module]:
     """Return the modules that no other module holds, those with the most modules below them first."""
     import torch
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.compare.inside import returned, scores
 from repros.diagnose.compare.inside.calls import Calls
@@ -22,9 +23,15 @@ from repros.diagnose.compare.inside.ends import Ends
 from repros.diagnose.compare.inside.names import Names
 from repros.diagnose.compare.inside.request import Request
 from repros.diagnose.compare.inside.results import Results
-from repros.diagnose.compare.inside.summary import summarise
+from repros.diagnose.compare.inside.summary import Summary, summarise
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
+from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module, Parameter
+    from torch.optim import Optimizer
 
 _HOW = {"foreach", "fused", "capturable", "differentiable", "params", "param_names", "initial_lr"}
 """Options of a group that choose among ways to compute the same, or that no step uses."""
@@ -33,7 +40,7 @@ _HOW = {"foreach", "fused", "capturable", "differentiable", "params", "param_nam
 class Recorder:
     """Records one process."""
 
-    def __init__(self, watch: Any, request: Request) -> None:
+    def __init__(self, watch: Watch, request: Request) -> None:
         """Take the watch of the process, and what to record."""
         self._watch = watch
         self._most = request.steps
@@ -41,15 +48,15 @@ class Recorder:
         self._calls = Calls(self._names, watch.events.failed, self._evaluating)
         self._ends = Ends(watch, self._describe)
         self._results = Results(lambda: self._is_over(self._number))
-        self._evaluated: dict[str, dict[str, Any]] = {"parameters": {}, "buffers": {}, "logged": {}}
+        self._evaluated: dict[str, dict[str, Summary]] = {"parameters": {}, "buffers": {}, "logged": {}}
         """Of the modules that were called without gradients since the last event, before the first call; and what
         evaluations of Lightning have logged since then."""
         self._known: dict[int, dict[int, str]] = {}
         """The names of an optimizer's parameters when it was made, has loaded or has stepped last; both by `id`."""
-        self._optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._optimizers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self._number = 0
         self._backwards = 0
-        self._step: dict[str, Any] | None = None
+        self._step: dict[str, object] | None = None
         self._seeds = 0 if request.seed is None else -1
         """How often the program has seeded torch: the first time is the request's."""
         self._is_compiled = False
@@ -68,7 +75,7 @@ class Recorder:
         self._ends.listen()
         when_imported("torch.nn.modules.module", self._calls.on)
 
-    def _seeded(self, _: Any) -> None:
+    def _seeded(self, _: object) -> None:
         self._seeds += 1
 
     def _finish(self) -> None:
@@ -87,11 +94,11 @@ class Recorder:
     def _before_backward(self) -> None:
         self._calls.is_backward = True
 
-    def _handed(self, batch: Any) -> None:
+    def _handed(self, batch: object) -> None:
         if not self._is_over(self._number):
             self._calls.hand(batch)
 
-    def _scored(self, metric: Any, method: str, given: Any, returned: Any) -> None:
+    def _scored(self, metric: object, method: str, given: object, returned: object) -> None:
         import torch
 
         if isinstance(returned, (int, float)):
@@ -100,19 +107,19 @@ class Recorder:
         name = self._names.of_module(metric) if is_module else type(metric).__name__
         self._calls.call(f"{name}.{method}", given, returned)
 
-    def _made(self, optimizer: Any) -> None:
+    def _made(self, optimizer: Optimizer) -> None:
         self._name(optimizer)
 
-    def _loaded(self, optimizer: Any, *_: Any) -> None:
+    def _loaded(self, optimizer: Optimizer, *_: object) -> None:
         self._name(optimizer)
 
-    def _name(self, optimizer: Any) -> dict[str, Any]:
+    def _name(self, optimizer: Optimizer) -> dict[str, Parameter]:
         """Return the parameters of an optimizer by their names, and keep the names."""
         parameters = self._named(parameters_of(optimizer))
         self._known[id(optimizer)] = {id(parameter): name for name, parameter in parameters.items()}
         return parameters
 
-    def _logged(self, _: Any, values: Any) -> None:
+    def _logged(self, _: object, values: object) -> None:
         import torch
 
         for metrics in values if isinstance(values, list) else ():  # one for each loader
@@ -121,7 +128,7 @@ class Recorder:
                     tensor = torch.as_tensor(value, device=getattr(value, "device", "cpu"))
                     self._evaluated["logged"][_unused(base, self._evaluated["logged"])] = summarise(tensor)
 
-    def _evaluating(self, module: Any) -> None:
+    def _evaluating(self, module: Module) -> None:
         self._ends.pass_moment()
         for name, parameter in self._named(list(module.parameters())).items():
             if name not in self._evaluated["parameters"]:
@@ -130,7 +137,7 @@ class Recorder:
             if name not in self._evaluated["buffers"]:
                 self._evaluated["buffers"][name] = summarise(buffer)
 
-    def _differentiating(self, tensors: Any) -> None:
+    def _differentiating(self, tensors: Tensor | Sequence[Tensor]) -> None:
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         self._calls.passes[-1].losses += map(summarise, tensors)
         self._calls.reach(tensors)
@@ -153,7 +160,7 @@ class Recorder:
     def _is_over(self, number: int) -> bool:
         return self._most is not None and number >= self._most
 
-    def _before_step(self, optimizer: Any, _: int) -> None:
+    def _before_step(self, optimizer: Optimizer, _: int) -> None:
         self._calls.is_backward = False
         if self._is_over(self._number):
             self._is_past = True
@@ -168,7 +175,7 @@ class Recorder:
             "has_backward": False,
         }
 
-    def _after_step(self, optimizer: Any, _: int) -> None:
+    def _after_step(self, optimizer: Optimizer, _: int) -> None:
         step, self._step = self._step, None
         if step is None:
             return
@@ -184,10 +191,10 @@ class Recorder:
         self._number += 1
         self._write("step", self._number, step)
 
-    def _describe(self, optimizer: Any) -> dict[str, Any]:
+    def _describe(self, optimizer: Optimizer) -> dict[str, object]:
         """Return the options and the state of an optimizer."""
         names = self._known.get(id(optimizer), {})
-        found: dict[str, Any] = {}
+        found: dict[str, Parameter] = {}
         for place, parameter in enumerate(parameters_of(optimizer)):
             found[names.get(id(parameter), f"parameter {place}")] = parameter
         names = {id(parameter): name for name, parameter in found.items()}
@@ -207,20 +214,20 @@ class Recorder:
         if found["counts"]:
             self._write("results", self._number, found)
 
-    def _named(self, parameters: list[Any]) -> dict[str, Any]:
+    def _named(self, parameters: list[Parameter]) -> dict[str, Parameter]:
         """Return parameters by their names, which are numbered where several have the same."""
-        found: dict[str, Any] = {}
+        found: dict[str, Parameter] = {}
         names = self._names.of_parameters(parameters)
         for place, parameter in enumerate(parameters):
             found[_unused(names[place] or self._names.of_nameless(parameter, place), found)] = parameter
         return found
 
-    def _write(self, kind: str, number: int, found: dict[str, Any]) -> None:
+    def _write(self, kind: str, number: int, found: dict[str, object]) -> None:
         facts = {"world": _world_size(), "seeded": self._seeds > 0, "compiled": self._is_compiled}
         self._watch.events.write("recorded", kind=kind, number=number, **facts, **found)
 
 
-def _unused(name: str, names: dict[str, Any]) -> str:
+def _unused(name: str, names: Mapping[str, object]) -> str:
     """Return a name, with a number where there is one already."""
     repeated, found = 1, name
     while found in names:
@@ -239,13 +246,13 @@ def _world_size() -> int:
     return 1 if distributed is None else int(os.environ.get("WORLD_SIZE", "1") or 1)
 
 
-def _group(group: dict[str, Any], names: dict[int, str]) -> dict[str, Any]:
+def _group(group: dict[str, Any], names: dict[int, str]) -> dict[str, object]:
     options = {name: _plain(value) for name, value in group.items() if name not in _HOW}
     options = {name: value for name, value in options.items() if value is not None}
     return {"options": options, "names": [names[id(parameter)] for parameter in group["params"]]}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return numbers, a tuple of them or a tensor of one as plain values; None for all else."""
     if hasattr(value, "item"):
         return value.item()
@@ -254,7 +261,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str)) else None
 
 
-def _state(optimizer: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+def _state(optimizer: Optimizer, parameters: dict[str, Parameter]) -> dict[str, Summary]:
     import torch
 
     found = {}
@@ -267,11 +274,11 @@ def _state(optimizer: Any, parameters: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _summaries(parameters: dict[str, Any]) -> dict[str, Any]:
+def _summaries(parameters: dict[str, Tensor]) -> dict[str, Summary]:
     return {name: summarise(parameter) for name, parameter in parameters.items()}
 
 
-def _gradients(parameters: dict[str, Any]) -> dict[str, Any]:
+def _gradients(parameters: dict[str, Parameter]) -> dict[str, Summary | None]:
     """Return the summaries of gradients, None for a parameter without one; that of an empty one is empty.
 
     A rank on which FSDP keeps nothing of a parameter has no gradient of it, either.
@@ -283,5 +290,5 @@ def _gradients(parameters: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _gradient(parameter: Any) -> Any:
+def _gradient(parameter: Parameter) -> Tensor:
     return parameter if parameter.grad is None else parameter.grad

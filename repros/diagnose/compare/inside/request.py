@@ -1,4 +1,4 @@
-"""The file that asks for a recording: the process outside writes it, those of the program read it."""
+"""The files that request a recording: the process outside writes them, those of the program read them."""
 
 from __future__ import annotations
 
@@ -6,29 +6,34 @@ import json
 import os
 from typing import NamedTuple
 
+from repros.diagnose.watch.inside.install import LISTENER
+
 REQUEST = "recording.json"
-"""The file in the folder of events that asks for a recording, with the fields of `Request`."""
+"""The file in the folder of events with the fields of `Request`."""
 
 
 class Request(NamedTuple):
-    """What is to be recorded."""
+    """What to record."""
 
     steps: int | None = None
-    """How many steps of each process; all for None."""
+    """The most steps of each process; None for all."""
     seed: int | None = None
-    """What seeds Python's, NumPy's and torch's random numbers as they are imported; a program may seed them anew."""
+    """The seed of Python's, NumPy's and torch's generators as they are imported; a program may seed them again."""
 
 
 def write_request(folder: str, request: Request) -> None:
-    """Ask the processes that write their events into a folder for a recording."""
+    """Request a recording from the processes that write their events into a folder."""
     with open(os.path.join(folder, REQUEST), "w", encoding="ascii") as file:
         json.dump(request._asdict(), file)
+    with open(os.path.join(folder, LISTENER), "w", encoding="ascii") as file:
+        file.write(str(__package__))
 
 
-def read_request(folder: str) -> Request | None:
-    """Return what a folder of events asks for; None where it asks for no recording."""
-    try:
-        with open(os.path.join(folder, REQUEST), encoding="ascii") as file:
-            return Request(**json.load(file))
-    except FileNotFoundError:
-        return None
+def read_request(folder: str) -> Request:
+    """Return the request in a folder of events.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    with open(os.path.join(folder, REQUEST), encoding="ascii") as file:
+        return Request(**json.load(file))

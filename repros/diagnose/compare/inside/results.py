@@ -10,11 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.compare.inside.summary import summarise
 from repros.diagnose.watch.inside.observe.frames import is_ours
 from repros.diagnose.watch.inside.place import is_library
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 GATHERED, READ, COMPILED, DATA = "gathered", "read", "compiled", "data"
 """Kinds of results: what ranks exchange, a tensor that becomes Python's numbers, what a compiled module returns, and
@@ -40,10 +43,10 @@ class Results:
         self._is_over = is_over
         self._is_busy = False
         """Whether a result is being read, by calls that give results themselves."""
-        self._kept: list[dict[str, Any]] = []
+        self._kept: list[dict[str, object]] = []
         self._counts: dict[str, int] = {}
 
-    def take(self, kind: str, what: str, value: Any, *, through: tuple[str, ...] = ()) -> None:
+    def take(self, kind: str, what: str, value: object, *, through: tuple[str, ...] = ()) -> None:
         """Take the result of the observed call that this is called in, if the program's own code makes it.
 
         Args:
@@ -56,7 +59,7 @@ class Results:
         if caller is not None:
             self.keep(kind, what, caller, value)
 
-    def keep(self, kind: str, what: str, caller: str, value: Any) -> None:
+    def keep(self, kind: str, what: str, caller: str, value: object) -> None:
         """Keep a result, of the main thread alone: the order of threads is that of chance.
 
         Args:
@@ -114,14 +117,14 @@ def name_of(frame: FrameType | None) -> str:
     return ""
 
 
-def tensors_by_path(value: Any) -> dict[str, Any]:
+def tensors_by_path(value: object) -> dict[str, Tensor]:
     """Return the numbers of a value as tensors, each by its place in it, such as `[labels]`; the first few."""
-    found: dict[str, Any] = {}
+    found: dict[str, Tensor] = {}
     _add(found, "", value, 0)
     return found
 
 
-def _add(found: dict[str, Any], path: str, value: Any, depth: int) -> None:
+def _add(found: dict[str, Tensor], path: str, value: object, depth: int) -> None:
     import torch
 
     if len(found) >= _MOST_VALUES or depth > _DEEPEST:
@@ -132,7 +135,7 @@ def _add(found: dict[str, Any], path: str, value: Any, depth: int) -> None:
         for key, each in value.items():
             _add(found, f"{path}[{key}]", each, depth + 1)
     elif isinstance(value, (list, tuple, bool, int, float)):
-        numbers: list[Any] = []
+        numbers: list[float] = []
         if _flatten(value, numbers, 0):
             is_whole = all(isinstance(each, int) for each in numbers)
             found[path] = torch.tensor(numbers, dtype=torch.int64 if is_whole else torch.float64, device="cpu")
@@ -143,10 +146,11 @@ def _add(found: dict[str, Any], path: str, value: Any, depth: int) -> None:
         found[path] = torch.as_tensor(value, device="cpu")
 
 
-def _flatten(value: Any, into: list[Any], depth: int) -> bool:
+def _flatten(value: object, into: list[float], depth: int) -> bool:
     """Append the numbers of a value, list by list; return whether there is nothing else in it."""
     if isinstance(value, (bool, int, float)):
         into.append(value)
         return True
-    is_list = isinstance(value, (list, tuple)) and depth <= _DEEPEST
-    return is_list and bool(value) and all(_flatten(each, into, depth + 1) for each in value)
+    if not isinstance(value, (list, tuple)) or depth > _DEEPEST:
+        return False
+    return bool(value) and all(_flatten(item, into, depth + 1) for item in value)

@@ -11,12 +11,17 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.compare.inside.results import COMPILED, DATA, GATHERED, READ, Results, calling_function
 from repros.diagnose.watch.inside.observe.frames import uncounted
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
+from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _COLLECTIVES = {
     **dict.fromkeys(("all_reduce", "broadcast", "scatter"), (0, "tensor")),
@@ -50,7 +55,7 @@ _CALLING = (os.path.join("torch", "nn", "modules", "module.py"), os.path.join("t
 _ROWS = ("TensorDataset", "Subset", "ConcatDataset", "StackDataset")
 
 
-def listen(watch: Any, results: Results) -> None:
+def listen(watch: Watch, results: Results) -> None:
     """Keep the results of these calls from now on; each class is patched once its module is imported."""
     when_imported("torch", functools.partial(_patch_tensors, watch, results))
     when_imported("torch", functools.partial(_patch_compile, results))
@@ -67,7 +72,7 @@ def listen(watch: Any, results: Results) -> None:
         watch.listen(told, functools.partial(_tokenized, results, told))
 
 
-def _patch_tensors(watch: Any, results: Results, module: Any) -> None:
+def _patch_tensors(watch: Watch, results: Results, module: ModuleType) -> None:
     own = {name: vars(module.Tensor).get(name) for name in _READING}
 
     def restore() -> None:
@@ -83,8 +88,8 @@ def _patch_tensors(watch: Any, results: Results, module: Any) -> None:
     watch.listen("compiles", restore)
 
 
-def _patch_compile(results: Results, module: Any) -> None:
-    def made(_: Any, __: Any, compiled: Any) -> None:
+def _patch_compile(results: Results, module: ModuleType) -> None:
+    def made(_: object, __: object, compiled: object) -> None:
         # Of this object alone, since old releases make others of its class for what they compile; it is pickled and
         # copied without this attribute. In torch 2.0 it has none.
         if isinstance(compiled, module.nn.Module) and "forward" in compiled.__dict__:
@@ -95,21 +100,19 @@ def _patch_compile(results: Results, module: Any) -> None:
         around(module, "compile", returned=made)
 
 
-def _patch_collectives(results: Results, module: Any) -> None:
+def _patch_collectives(results: Results, module: ModuleType) -> None:
     for name, (place, word) in _COLLECTIVES.items():
         if hasattr(module, name):
             filled = functools.partial(_filled, results, f"{name}()", place, word)
             _patch_function(module, name, filled, "torch.distributed")
 
 
-def _filled(
-    results: Results, what: str, place: int, word: str, args: tuple[Any, ...], kwargs: dict[str, Any], work: Any
-) -> None:
+def _filled(results: Results, what: str, place: int, word: str, args: Args, kwargs: Kwargs, work: object) -> None:
     if not hasattr(work, "wait"):  # else it is not there yet
         results.take(GATHERED, what, args[place] if place < len(args) else kwargs.get(word))
 
 
-def _patch_function(module: Any, name: str, returned: Callable[..., None], *copies: str) -> None:
+def _patch_function(module: ModuleType, name: str, returned: Callable[..., None], *copies: str) -> None:
     """Patch a function, and the copies of it in modules that were imported before."""
     original = getattr(module, name)
     around(module, name, returned=returned)
@@ -118,7 +121,7 @@ def _patch_function(module: Any, name: str, returned: Callable[..., None], *copi
             setattr(sys.modules[each], name, getattr(module, name))
 
 
-def _patch_methods(results: Results, kind: str, name: str, methods: tuple[str, ...], module: Any) -> None:
+def _patch_methods(results: Results, kind: str, name: str, methods: tuple[str, ...], module: ModuleType) -> None:
     for method in methods:
         around(
             getattr(module, name),
@@ -127,27 +130,27 @@ def _patch_methods(results: Results, kind: str, name: str, methods: tuple[str, .
         )
 
 
-def _patch_rows(results: Results, name: str, module: Any) -> None:
+def _patch_rows(results: Results, name: str, module: ModuleType) -> None:
     kind = getattr(module, name, None)  # StackDataset is not in torch 2.0
     if kind is not None:
         around(kind, "__getitem__", returned=lambda _, __, row: results.take(DATA, f"{name}[...]", row))
 
 
-def _patch_collate(results: Results, module: Any) -> None:
-    def collated(_: Any, __: Any, batch: Any) -> None:
+def _patch_collate(results: Results, module: ModuleType) -> None:
+    def collated(_: object, __: object, batch: object) -> None:
         results.take(DATA, "default_collate()", batch)
 
     _patch_function(module, "default_collate", collated, "torch.utils.data", "torch.utils.data.dataloader")
 
 
-def _patch_tables(results: Results, module: Any) -> None:
+def _patch_tables(results: Results, module: ModuleType) -> None:
     for kind in (module.Dataset, getattr(module, "Column", None)):  # a column is a list before datasets 4
         if kind is not None:
             _patch_rows(results, kind.__name__, module)
             _patch_iteration(results, kind)
 
 
-def _patch_streams(results: Results, module: Any) -> None:
+def _patch_streams(results: Results, module: ModuleType) -> None:
     for name in ("IterableDataset", "IterableColumn"):
         if hasattr(module, name):
             _patch_iteration(results, getattr(module, name))
@@ -156,14 +159,14 @@ def _patch_streams(results: Results, module: Any) -> None:
 def _patch_iteration(results: Results, kind: Any) -> None:
     original = kind.__iter__
 
-    def rows(found: Iterator[Any], caller: str) -> Iterator[Any]:
+    def rows(found: Iterator[object], caller: str) -> Iterator[object]:
         for row in found:
             results.keep(DATA, f"next({kind.__name__})", caller, row)
             yield row
 
     @uncounted
     @functools.wraps(original)
-    def observed(data: Any) -> Iterator[Any]:
+    def observed(data: object) -> Iterator[object]:
         caller = calling_function()
         found = original(data)
         return found if caller is None else rows(found, caller)
@@ -171,7 +174,7 @@ def _patch_iteration(results: Results, kind: Any) -> None:
     kind.__iter__ = observed
 
 
-def _patch_collators(results: Results, module: Any) -> None:
+def _patch_collators(results: Results, module: ModuleType) -> None:
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
     for kind in kinds:
         if "__call__" in vars(kind):
@@ -182,6 +185,8 @@ def _patch_collators(results: Results, module: Any) -> None:
             )
 
 
-def _tokenized(results: Results, told: str, tokenizer: Any, _: Any, __: Any, result: Any) -> None:
+def _tokenized(
+    results: Results, told: str, tokenizer: PreTrainedTokenizerBase, _: object, __: object, result: object
+) -> None:
     method = "" if told == "tokenized" else ".apply_chat_template"
     results.take(DATA, f"{type(tokenizer).__name__}{method}()", result)

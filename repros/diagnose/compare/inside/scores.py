@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.observe.compiling import unseen
+from repros.diagnose.watch.inside.observe.patch import Args
+from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from torchmetrics import Metric
 
 _CLASSES = {
     "torchmetrics.metric": "Metric",
@@ -25,7 +31,7 @@ TIMES = ("_runtime", "_per_second", "_time")
 Record = Callable[[Any, str, Any, Any], None]
 
 
-def listen(watch: Any, record: Record) -> None:
+def listen(watch: Watch, record: Record) -> None:
     """Observe metrics once their modules are imported.
 
     Args:
@@ -37,7 +43,7 @@ def listen(watch: Any, record: Record) -> None:
     watch.listen("evaluated_to", lambda trainer, metrics: _record_metrics(record, trainer, metrics))
 
 
-def _patch(name: str, record: Record, module: Any) -> None:
+def _patch(name: str, record: Record, module: ModuleType) -> None:
     kind = getattr(module, name, object)
     for method in ("update", "compute"):
         wrap = vars(kind).get(f"_wrap_{method}")
@@ -49,16 +55,16 @@ def _observing(wrap: Any, method: str, record: Record) -> Any:
     """Return a method that wraps another one as before, and has what is wrapped observed."""
 
     @functools.wraps(wrap)
-    def wrapping(metric: Any, original: Any) -> Any:
+    def wrapping(metric: Metric, original: Any) -> Any:
         wrapped = wrap(metric, original)
 
         @unseen
-        def tell(args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: Any) -> None:
+        def tell(args: Args, kwargs: Mapping[str, object], returned: object) -> None:
             given = [*args, *kwargs.values()] if method == "update" else None
             record(metric, f"{method}()", given, returned)
 
         @functools.wraps(wrapped)
-        def observed(*args: Any, **kwargs: Any) -> Any:
+        def observed(*args: object, **kwargs: object) -> object:
             returned = wrapped(*args, **kwargs)
             tell(args, kwargs, returned)
             return returned
@@ -68,7 +74,7 @@ def _observing(wrap: Any, method: str, record: Record) -> Any:
     return wrapping
 
 
-def _record_metrics(record: Record, trainer: Any, metrics: Any) -> None:
+def _record_metrics(record: Record, trainer: object, metrics: object) -> None:
     if isinstance(metrics, Mapping):
         for name, value in metrics.items():
             if isinstance(value, (int, float)) and not name.endswith(TIMES):

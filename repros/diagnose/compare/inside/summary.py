@@ -10,7 +10,14 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+Summary = dict[str, Any]
+"""The numbers of a tensor, as `summarise` returns them."""
 
 ANGLE = 1.0
 """Radians between the weights of neighbouring elements: no multiple of it is a whole turn."""
@@ -19,10 +26,10 @@ MOST_ROWS = 4096
 
 _PART = 1 << 20
 _DIGEST = 8
-_tables: dict[int, tuple[Any, Any]] = {}
+_tables: dict[int, tuple[Tensor, Tensor]] = {}
 
 
-def summarise(tensor: Any) -> dict[str, Any]:
+def summarise(tensor: Tensor) -> Summary:
     """Return the summary of a tensor of any shape, dtype and device; `unread` says why there is none.
 
     The result has `shape`, `dtype`, `hash` (of the bytes), `sum`, `abs`, `min`, `max`, `cos`, `sin`, and for the local
@@ -34,7 +41,7 @@ def summarise(tensor: Any) -> dict[str, Any]:
         with torch.no_grad():
             local, is_part = _local(tensor.detach())
             values = _on_host(local)
-            found: dict[str, Any] = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).rpartition(".")[2]}
+            found: dict[str, object] = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).rpartition(".")[2]}
             found.update({"hash": _hash([values]), **_numbers(values)})
             if is_part:
                 found["part"] = list(local.shape)
@@ -43,7 +50,7 @@ def summarise(tensor: Any) -> dict[str, Any]:
         return {"unread": f"{type(error).__name__}: {error}"[:200]}
 
 
-def rows_of(tensors: list[Any]) -> dict[str, Any] | None:
+def rows_of(tensors: list[Tensor]) -> dict[str, object] | None:
     """Return what identifies the rows of a batch: for each the hash of its bytes, and three of a summary's numbers.
 
     Args:
@@ -65,14 +72,14 @@ def rows_of(tensors: list[Any]) -> dict[str, Any] | None:
         return {"number": number, "shapes": shapes, "rows": rows}
 
 
-def _local(tensor: Any) -> tuple[Any, bool]:
+def _local(tensor: Tensor) -> tuple[Tensor, bool]:
     """Return what this rank holds of a tensor, and whether that is a part."""
     if not hasattr(tensor, "to_local"):
         return tensor, False
     return tensor.to_local(), any(not placement.is_replicate() for placement in tensor.placements)
 
 
-def _on_host(tensor: Any) -> Any:
+def _on_host(tensor: Tensor) -> Tensor:
     if tensor.is_sparse or str(tensor.layout) != "torch.strided":
         tensor = tensor.to_dense()
     if tensor.is_quantized:
@@ -80,7 +87,7 @@ def _on_host(tensor: Any) -> Any:
     return tensor.cpu().contiguous()
 
 
-def _hash(tensors: list[Any]) -> str:
+def _hash(tensors: list[Tensor]) -> str:
     digest = hashlib.blake2b(digest_size=_DIGEST)
     for tensor in tensors:
         size = tensor.numel() * tensor.element_size()
@@ -92,14 +99,14 @@ def _hash(tensors: list[Any]) -> str:
     return digest.hexdigest()
 
 
-def _as_double(tensor: Any) -> Any:
+def _as_double(tensor: Tensor) -> Tensor:
     import torch
 
     real = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
     return real.reshape(-1).to(torch.float64)
 
 
-def _numbers(tensor: Any) -> dict[str, float]:
+def _numbers(tensor: Tensor) -> dict[str, float]:
     totals = {"sum": 0.0, "abs": 0.0, "min": math.inf, "max": -math.inf, "cos": 0.0, "sin": 0.0}
     if tensor.numel() == 0:
         return dict.fromkeys(totals, 0.0)
@@ -117,12 +124,12 @@ def _numbers(tensor: Any) -> dict[str, float]:
     return totals
 
 
-def _weighted(part: Any) -> tuple[float, float]:
+def _weighted(part: Module) -> tuple[float, float]:
     cosines, sines = _table(part.numel())
     return float(part @ cosines), float(part @ sines)
 
 
-def _table(size: int) -> tuple[Any, Any]:
+def _table(size: int) -> tuple[Tensor, Tensor]:
     """Return the cosines and sines of the first places, made once for the largest size so far."""
     import torch
 
@@ -133,7 +140,7 @@ def _table(size: int) -> tuple[Any, Any]:
     return cosines[:size], sines[:size]
 
 
-def _row_numbers(flat: Any) -> Any:
+def _row_numbers(flat: Tensor) -> Tensor:
     """Return for each row its sum, the sum of its absolute values and its sum weighted by cosines."""
     import torch
 

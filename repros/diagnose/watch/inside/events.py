@@ -16,7 +16,6 @@ import os
 import sys
 import threading
 import time
-from typing import Any
 
 from repros.diagnose.watch.inside.place import user_place
 from repros.inside.chain import exception_chain
@@ -47,7 +46,7 @@ class Events:
         self._file = -1
         self._lock = threading.RLock()
 
-    def write(self, event: str, **details: Any) -> None:
+    def write(self, event: str, **details: object) -> None:
         """Append one event; one that cannot be written is lost, since a full disk must not end the program."""
         if self.folder is None:
             return
@@ -55,7 +54,12 @@ class Events:
             with self._lock:
                 if os.getpid() != self._pid:
                     self._open(self.folder)
-                common: dict[str, Any] = {"event": event, "rank": current_rank(), "pid": self._pid, "time": time.time()}
+                common: dict[str, object] = {
+                    "event": event,
+                    "rank": current_rank(),
+                    "pid": self._pid,
+                    "time": time.time(),
+                }
                 if event in _WITH_VERSIONS:
                     common.update({"versions": imported_versions(), "wrappers": sorted(self.wrappers)})
                 line = _ENCODER.encode({**common, **details})
@@ -99,7 +103,7 @@ class Events:
             frames = exception_chain(error)[0]["frames"][-3:]
             self.write("failed", where=where, error=f"{type(error).__name__}: {error}"[:500], frames=frames)
 
-    def finding(self, check: str, text: str, **details: Any) -> None:
+    def finding(self, check: str, text: str, **details: object) -> None:
         """Write what a check has found; `details` are its numbers, names, step and clues."""
         details.setdefault("place", user_place())
         self.write("finding", check=check, text=text, **details)

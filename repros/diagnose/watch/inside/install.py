@@ -1,6 +1,6 @@
 """Installation: make this process observe itself, from its first line on.
 
-Everything is attached when the module that it concerns has been imported; a program that never imports torch pays for
+Each observer is attached once the module that it patches has been imported; a program that never imports torch pays for
 the exception hook alone.
 """
 
@@ -10,8 +10,6 @@ import atexit
 import importlib
 import os
 
-from repros.diagnose.compare.inside import listen as record
-from repros.diagnose.compare.inside.request import read_request
 from repros.diagnose.watch.inside.checks import families
 from repros.diagnose.watch.inside.events import Events
 from repros.diagnose.watch.inside.watch import Options, Watch
@@ -27,12 +25,18 @@ OBSERVERS = (
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 
+LISTENER = "listener"
+"""The file in the folder of events that replaces the checks.
+
+It holds the name of a module with a function `listen(watch)`. `repros compare` has its recorder loaded by it.
+"""
+
 installed: list[Watch] = []
 """The watch of this process, once there is one."""
 
 
 def install() -> None:
-    """Watch this process, and those it creates, as its environment asks for; an error leaves the program as it is."""
+    """Watch this process and those that it creates, by the options in its environment; an error changes nothing."""
     begin(Options.from_environ(os.environ))
 
 
@@ -44,15 +48,24 @@ def begin(options: Options) -> None:
     watch = installed[0]
     watch.begin(options)
     try:
-        request = read_request(options.folder)
-        if request is not None:
-            record(watch, request)
+        listener = _read_listener(options.folder)
+        if listener is not None:
+            importlib.import_module(listener).listen(watch)
         else:
             for family in families():
                 family.listen(watch)
         watch.events.write("start")
     except Exception as error:
         watch.events.failed(error, "its installation")
+
+
+def _read_listener(folder: str) -> str | None:
+    """Return the module that replaces the checks; None where there is none."""
+    try:
+        with open(os.path.join(folder, LISTENER), encoding="ascii") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
 
 
 def _attach(watch: Watch) -> None:
@@ -67,6 +80,6 @@ def _attach(watch: Watch) -> None:
 
 
 def _tell_end(watch: Watch, pid: int) -> None:
-    """Make the observation `ends()`: this process ends by itself; a child that it forked has not seen its beginning."""
+    """Make the observation `ends()` in the process that registered it, and not in a child that it has forked."""
     if os.getpid() == pid:
         watch.tell("ends")

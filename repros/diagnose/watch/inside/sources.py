@@ -7,7 +7,10 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 _FREEZING = {"requires_grad", "requires_grad_"}
 _FLASH = "_flash_attention_forward"
@@ -23,7 +26,7 @@ class Dropout(NamedTuple):
     probability: float | str
     """A number, or the attribute of the module that has it."""
 
-    def rate(self, module: Any) -> float:
+    def rate(self, module: Module) -> float:
         """Return how much a module drops; 0 if that is not known."""
         value = getattr(module, self.probability, 0) if isinstance(self.probability, str) else self.probability
         return float(value) if isinstance(value, (int, float)) else 0.0
@@ -61,12 +64,12 @@ def _is_torch(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "torch"
 
 
-def _names(function: Any) -> tuple[str, ...]:
+def _names(function: object) -> tuple[str, ...]:
     names: tuple[str, ...] = getattr(getattr(function, "__code__", None), "co_names", ())
     return names
 
 
-def _calls(tree: ast.AST, scope: Mapping[str, Any]) -> Iterator[Dropout]:
+def _calls(tree: ast.AST, scope: Mapping[str, object]) -> Iterator[Dropout]:
     from torch.nn import functional
 
     for node in ast.walk(tree):
@@ -99,7 +102,7 @@ def _probability(node: ast.AST) -> float | str | None:
     return None
 
 
-def _resolve(node: ast.AST, scope: Mapping[str, Any]) -> Any:
+def _resolve(node: ast.AST, scope: Mapping[str, object]) -> object:
     """Return what a dotted name stands for among a function's globals; None if it is something else."""
     if isinstance(node, ast.Name):
         return scope.get(node.id)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Known = dict[int, tuple[float, float]]
 """The norm and the sum of tensors, by `id`, while nothing writes to them."""
@@ -15,6 +19,14 @@ _PART = 1 << 18
 _SAMPLE = 256
 
 
+def stable_digest(*values: object) -> str:
+    """Return a short digest of numbers, texts and lists of them, which is the same in every process.
+
+    Not `hash`, which differs between processes for texts and, since Python 3.10, between two NaNs.
+    """
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
+
+
 def is_capturing() -> bool:
     """Return whether the current stream records a CUDA graph, in which no value may be read."""
     import torch
@@ -22,7 +34,7 @@ def is_capturing() -> bool:
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
-def is_plain(tensor: Any) -> bool:
+def is_plain(tensor: Tensor) -> bool:
     """Return whether a tensor's values can be read here: a DTensor's would be a collective, a meta tensor has none."""
     torch = sys.modules["torch"]  # asked of each parameter, for which an `import` takes too long
     kind = type(tensor)
@@ -30,7 +42,7 @@ def is_plain(tensor: Any) -> bool:
     return is_own and tensor.layout is torch.strided and not tensor.is_meta and tensor.numel() > 0
 
 
-def place_of(tensor: Any) -> int | None:
+def place_of(tensor: Tensor) -> int | None:
     """Return where a tensor's values begin; None for that of a functional transform, which has no memory itself."""
     try:
         return int(tensor.data_ptr())
@@ -38,7 +50,7 @@ def place_of(tensor: Any) -> int | None:
         return None
 
 
-def reduce_all(tensors: list[Any], reduction: Callable[[Any], Any]) -> list[Any]:
+def reduce_all(tensors: list[Tensor], reduction: Callable[[Tensor], Tensor]) -> list[Any]:
     """Return a number for each tensor, in one transfer.
 
     Args:
@@ -51,7 +63,7 @@ def reduce_all(tensors: list[Any], reduction: Callable[[Any], Any]) -> list[Any]
         return to_host([reduction(tensor.detach()) for tensor in tensors])
 
 
-def norms_of(tensors: list[Any], known: Known) -> list[float]:
+def norms_of(tensors: list[Tensor], known: Known) -> list[float]:
     """Return the norms of floating tensors, in one transfer.
 
     Args:
@@ -63,7 +75,7 @@ def norms_of(tensors: list[Any], known: Known) -> list[float]:
     return [known[id(tensor)][0] if id(tensor) in known else norms[id(tensor)] for tensor in tensors]
 
 
-def norms_and_sums(tensors: list[Any], known: Known) -> tuple[list[float], list[float]]:
+def norms_and_sums(tensors: list[Tensor], known: Known) -> tuple[list[float], list[float]]:
     """Return the norms of floating tensors, and their sums, in one transfer; note them in `known`."""
     missing = [tensor for tensor in tensors if id(tensor) not in known]
     large = [tensor for tensor in missing if _is_large(tensor)]
@@ -74,18 +86,33 @@ def norms_and_sums(tensors: list[Any], known: Known) -> tuple[list[float], list[
     return [known[id(tensor)][0] for tensor in tensors], [known[id(tensor)][1] for tensor in tensors]
 
 
-def _is_large(tensor: Any) -> bool:
+def digest(tensors: dict[str, Tensor | None], known: Known) -> dict[str, list[Any]]:
+    """Return the `names`, `norms` and `sums` of the tensors that can be compared; `known` is of `Watch.known`."""
+    import torch
+
+    usable = {
+        name: tensor
+        for name, tensor in tensors.items()
+        if tensor is not None and tensor.layout is torch.strided and tensor.is_floating_point() and tensor.numel()
+    }
+    if not usable:
+        return {"names": [], "norms": [], "sums": []}
+    norms, sums = norms_and_sums(list(usable.values()), known)
+    return {"names": list(usable), "norms": norms, "sums": sums}
+
+
+def _is_large(tensor: Tensor) -> bool:
     return bool(tensor.numel() > 2 * _PART) and tensor.device.type == "cpu" and bool(tensor.is_contiguous())
 
 
-def _sums(tensors: list[Any]) -> list[Any]:
+def _sums(tensors: list[Tensor]) -> list[Tensor]:
     import torch
 
     with torch.no_grad():
         return [tensor.sum(dtype=torch.float32) for tensor in tensors]
 
 
-def _in_parts(tensor: Any) -> tuple[Any, Any]:
+def _in_parts(tensor: Tensor) -> tuple[Tensor, Tensor]:
     """Return norm and sum of a tensor that no cache holds, part by part: the second look at a part finds it there."""
     import torch
 
@@ -102,7 +129,7 @@ class Digested:
     A write through `.data` leaves a tensor's version as it is, so a sample of its elements has to be the same as well.
     """
 
-    def __init__(self, tensors: list[Any], known: Known) -> None:
+    def __init__(self, tensors: list[Tensor], known: Known) -> None:
         """Keep what is known of tensors so large that a look at a sample costs much less than another digest."""
         self._kept = [
             (weakref.ref(tensor), tensor._version, _sample_of(tensor), known[id(tensor)])
@@ -123,11 +150,11 @@ class Digested:
         }
 
 
-def _sample_of(tensor: Any) -> Any:
+def _sample_of(tensor: Tensor) -> Tensor:
     return tensor.detach().view(-1)[:: tensor.numel() // _SAMPLE].clone()
 
 
-def _norms(tensors: list[Any]) -> list[Any]:
+def _norms(tensors: list[Tensor]) -> list[Tensor]:
     import torch
 
     if not tensors:
@@ -139,7 +166,7 @@ def _norms(tensors: list[Any]) -> list[Any]:
         return [_norm(tensor) for tensor in tensors]
 
 
-def _norm(tensor: Any) -> Any:
+def _norm(tensor: Tensor) -> Tensor:
     """Return the norm in float32; torch refuses to compute one in a narrower dtype, so that of float64 is rounded."""
     import torch
 
@@ -147,7 +174,7 @@ def _norm(tensor: Any) -> Any:
     return torch.linalg.vector_norm(tensor, dtype=wide).float()
 
 
-def to_host(values: list[Any]) -> list[Any]:
+def to_host(values: list[Tensor]) -> list[Any]:
     """Return the numbers of tensors without dimensions, of one dtype, in one transfer."""
     import torch
 
@@ -161,7 +188,7 @@ def to_host(values: list[Any]) -> list[Any]:
     return numbers
 
 
-def find_not_finite(tensors: list[Any], known: Known) -> list[Any]:
+def find_not_finite(tensors: list[Tensor], known: Known) -> list[Tensor]:
     """Return those of the floating tensors that have an infinite element or NaN.
 
     Args:
@@ -174,13 +201,13 @@ def find_not_finite(tensors: list[Any], known: Known) -> list[Any]:
     return [tensor for tensor in suspects if not bool(tensor.detach().isfinite().all())]
 
 
-def bit_sums(tensors: list[Any]) -> list[int]:
+def bit_sums(tensors: list[Tensor]) -> list[int]:
     """Return a sum over each tensor's bits, which changes with the last bit of one element."""
     import torch
 
     kinds = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
 
-    def add(tensor: Any) -> Any:
+    def add(tensor: Tensor) -> Tensor:
         real = torch.view_as_real(tensor) if tensor.is_complex() else tensor
         return real.view(kinds[real.element_size()]).sum(dtype=torch.int64)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from repros.diagnose.watch.inside.checks import is_chosen
+from repros.diagnose.watch.inside.check import is_chosen
 from repros.diagnose.watch.inside.events import MOST_FAILURES, Events
 from repros.diagnose.watch.inside.values import Known
 from repros.inside import contract
@@ -83,7 +83,7 @@ class Watch:
         self._observers: dict[str, list[Listener]] = {}
         self._channels: dict[str, _Channel] = {}
         self._moment = 0
-        self._said: set[tuple[Any, ...]] = set()
+        self._said: set[tuple[object, ...]] = set()
         self._known: tuple[int, Known] = (0, {})
 
     def begin(self, options: Options) -> None:
@@ -133,7 +133,7 @@ class Watch:
         """Return whether an observation was made at all, and the other not since then."""
         return self._channels.get(observation, _NEVER).moment > self._channels.get(other, _NEVER).moment
 
-    def tell(self, observation: str, *facts: Any) -> None:
+    def tell(self, observation: str, *facts: object) -> None:
         """Offer an observation to all checks; a check that fails is silent, and the program goes on."""
         if self.options is None or self.events.failures > MOST_FAILURES:
             return
@@ -174,7 +174,7 @@ class Watch:
         options = self.options
         return options is not None and any(name.split("_")[0] == word for name in options.also | options.only)
 
-    def find(self, check: str, text: str, *, once: tuple[Any, ...] = (), **details: Any) -> None:
+    def find(self, check: str, text: str, *, once: tuple[object, ...] = (), **details: object) -> None:
         """Write a finding, once for each value of `once`."""
         if self.wants(check) and (check, *once) not in self._said:
             self._said.add((check, *once))

@@ -8,7 +8,15 @@ import sys
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, WeightedRandomSampler
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    WeightedRandomSampler,
+    get_worker_info,
+)
 
 DATA = TensorDataset(torch.arange(256.0).view(64, 4) / 256, torch.arange(64) % 4)
 
@@ -211,6 +219,41 @@ def validated_by_workers_with_one_seed():
         model.train()
 
     return epochs(2, after=validate)
+
+
+# Missing values, which are NaN.
+
+
+class Stream(IterableDataset):
+    """Rows with a missing value; each worker reads all of them, or its own share."""
+
+    def __init__(self, *, is_shared):
+        self.is_shared = is_shared
+
+    def __iter__(self):
+        info = get_worker_info()
+        x, y = DATA.tensors
+        first, step = (info.id, info.num_workers) if self.is_shared else (0, 1)
+        for place in range(first, 64, step):
+            row = x[place].clone()
+            row[0] = float("nan")
+            yield row, y[place]
+
+
+def read_by_workers(stream):
+    loader = DataLoader(stream, 8, num_workers=2)
+    model, optimizer = made()
+    for x, y in loader:
+        step(model, optimizer, x.nan_to_num(), y)
+    return model
+
+
+def missing_values_read_by_each_worker():
+    return read_by_workers(Stream(is_shared=False))
+
+
+def missing_values_shared_by_workers():
+    return read_by_workers(Stream(is_shared=True))
 
 
 def main(trainings, file, *names):

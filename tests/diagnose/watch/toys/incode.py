@@ -61,7 +61,7 @@ def nested():
 
 
 def apart(rank, kind):
-    checks = sys.modules["repros.diagnose.watch.inside.checks.waiting"]
+    checks = sys.modules["repros.diagnose.watch.inside.checks.torch_distributed.ranks_wait_apart"]
     checks.PERIOD, checks.STILL = 0.5, 3.0
     ddp = DistributedDataParallel(nn.Linear(2, 1))
     if rank == 0 and kind == "apart":
@@ -75,7 +75,7 @@ def apart(rank, kind):
 
 def looked_at():
     """Be looked at while a function runs; its tensors go with it, and the thread that looks ends before Python."""
-    checks = sys.modules["repros.diagnose.watch.inside.checks.waiting"]
+    checks = sys.modules["repros.diagnose.watch.inside.checks.torch_distributed.ranks_wait_apart"]
     checks.PERIOD = 0.01
     atexit.register(lambda: any(thread.name == "repros-watch" for thread in threading.enumerate()) and os._exit(1))
     ddp = DistributedDataParallel(nn.Linear(2, 1))

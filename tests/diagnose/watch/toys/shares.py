@@ -12,7 +12,7 @@ from data import DATA, network, step
 from torch import distributed, multiprocessing
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, Subset, random_split
+from torch.utils.data import DataLoader, DistributedSampler, Subset, TensorDataset, random_split
 
 
 def optimizer_of(model):
@@ -64,6 +64,33 @@ def one_shuffle(rank):
 
 def no_sampler(rank):
     train(wrapped(), DataLoader(DATA, 4))
+
+
+class Imputing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = network()
+
+    def forward(self, x):
+        return self.inner(x.nan_to_num())
+
+
+def missing_values():
+    x, y = DATA.tensors
+    x = x.clone()
+    x[:, 0] = float("nan")
+    return TensorDataset(x, y)
+
+
+def no_sampler_and_missing_values(rank):
+    torch.manual_seed(0)
+    train(DistributedDataParallel(Imputing()), DataLoader(missing_values(), 8))
+
+
+def shares_with_missing_values(rank):
+    torch.manual_seed(0)
+    data = missing_values()
+    train(DistributedDataParallel(Imputing()), DataLoader(data, 8, sampler=DistributedSampler(data)))
 
 
 def fed_by_name(rank):

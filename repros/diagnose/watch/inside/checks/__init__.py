@@ -1,51 +1,60 @@
-"""The checks: one family in each file, whose docstring says when it speaks and when it keeps silent.
+"""The checks, in folders by the library that they concern; a file is a family and has the name of its main check.
 
-A family's `CHECKS` declares the names that its findings may have. The process outside reads the declarations as well
-(`repros/diagnose/watch/names.py`), so no module of this folder imports torch as it is imported.
+`torch_nn` has the checks of `torch.nn`, `torch_optim` those of `torch.optim`, and so on. A family's docstring is its
+contract, from which the documentation is generated: what it does, why the finding matters, an example, what it misses
+and what it costs. Its `CHECKS` declares the names that its findings may have. The process outside reads the
+declarations as well (`repros/diagnose/watch/names.py`), so no module of this folder imports a framework at its top.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Protocol, cast
 
-FAMILIES = (
-    *("gradients", "precision", "share", "reaches", "cut", "effect", "moved", "used", "wasted", "scaled", "remade"),
-    *("mode", "state", "restored", "rate", "schedule", "order"),
-    *("repeated", "alike", "losses", "loading", "evaluated"),
-    *("stream", "loop", "checkpoint", "kept", "average", "copies", "hooks", "collectives", "waiting"),
-    *("switched", "changed"),
-    *("collated", "tokenized", "scored", "resumed"),
-    *("accumulated", "gathered", "prepared", "rows"),
-    "nan",
-    *("adapted", "carried", "merged", "fresh", "referred"),
-)
-"""The modules of this folder, each with `CHECKS` and a function `listen(watch)`, in the order of the documentation."""
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.watch import Watch
+
+FAMILIES = {
+    "torch_distributed": (
+        *("gradients_differ", "gradients_changed_apart", "precision_differs", "share_repeated", "ranks_fed_alike"),
+        *("collective_device", "ranks_wait_apart"),
+    ),
+    "torch_nn": (
+        *("weight_unconnected", "layer_cut_off", "eval_mode", "evaluated_in_train_mode", "train_not_called"),
+        *("loss_broadcast", "nothing_loaded", "kept_weights_changed", "average_not_updated", "copy_runs_original"),
+    ),
+    "torch_optim": (
+        *("steps_without_gradients", "weights_not_finite", "gradients_not_zeroed", "clipped_too_late"),
+        *("optimizer_remade", "state_strides", "rate_reset", "schedule_not_stepped"),
+    ),
+    "torch_amp": ("scaler_skips_steps",),
+    "torch_data": ("epoch_not_set", "order_repeated", "stream_begun_twice"),
+    "numerics": ("nan_output",),
+    "lightning": ("fit_without_steps", "rate_not_set", "saved_later_weights"),
+    "accelerate": (
+        *("clipped_while_accumulating", "gathered_after_the_loop", "state_loaded_before_prepare"),
+        "inputs_on_other_device",
+    ),
+    "transformers": ("end_of_text_not_learned", "second_bos", "warmup_ignored", "new_rate_ignored"),
+    "peft": ("adapter_frozen", "adapter_not_loaded", "merge_changes_shared_weight", "new_tokens_frozen"),
+    "trl": ("reference_without_adapter",),
+    "datasets": ("epoch_set_on_parent",),
+}
+"""The modules of each folder, in the order of the documentation."""
 
 
-class Check(NamedTuple):
-    """One thing that a family may find."""
+class Family(Protocol):
+    """A module of this folder's folders."""
 
-    name: str
-    """What a finding, a header's `finds`, `--only` and `--skip` call it."""
-    about: str
-    """What has happened then, in a clause."""
+    __name__: str
+    CHECKS: tuple[Check, ...]
+    listen: Callable[[Watch], None]
+    """Attaches the checks to the observations of a process."""
 
 
-def families() -> Iterator[Any]:
+def families() -> Iterator[Family]:
     """Yield the module of each family."""
-    for name in FAMILIES:
-        yield importlib.import_module(f"{__name__}.{name}")
-
-
-def first_words(name: str) -> set[str]:
-    """Return the names that stand for a check in `--only` and `--skip`: its own, and the first words of it."""
-    words = name.split("_")
-    return {"_".join(words[:end]) for end in range(1, len(words) + 1)}
-
-
-def is_chosen(name: str, only: frozenset[str], skip: frozenset[str]) -> bool:
-    """Return whether a check may speak, by the names after `--only` and `--skip`."""
-    names = first_words(name)
-    return not (skip & names) and (not only or bool(only & names))
+    for folder, names in FAMILIES.items():
+        for name in names:
+            yield cast("Family", importlib.import_module(f"{__name__}.{folder}.{name}"))

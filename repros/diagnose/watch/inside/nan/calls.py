@@ -10,12 +10,18 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.nan.ranges import INF, NAN, Range, Ranges, can_look, count_not_finite, tensors_in
 from repros.diagnose.watch.inside.observe.compiling import unseen
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.place import user_place
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.utils.hooks import RemovableHandle
 
 _HELD_BYTES = 256 << 20
 """Bytes of an accelerator's tensors that are held until their ranges are read: a read waits for the device."""
@@ -28,7 +34,7 @@ _CALLERS = {"_call_impl", "inner"}
 class Suspect:
     """A place where values that are not finite were first seen."""
 
-    def __init__(self, kind: str, module: Any, inputs: list[Range], found: Range, count: int) -> None:
+    def __init__(self, kind: str, module: Module | None, inputs: list[Range], found: Range, count: int) -> None:
         """Note what was seen.
 
         Args:
@@ -41,16 +47,16 @@ class Suspect:
         """
         self.kind, self.module, self.inputs, self.found, self.count = kind, module, inputs, found, count
         self.kinds = found.kinds
-        self.before: Any = None
+        self.before: Module | None = None
         """The module that was called last before, in the forward of `module`."""
-        self.following: Any = None
+        self.following: Module | None = None
         self.place: str | None = None
         self.is_absorbed = False
         """Whether a module that was given these values has returned finite ones."""
         self.is_passed_on = False
 
     @property
-    def site(self) -> tuple[Any, ...]:
+    def site(self) -> tuple[object, ...]:
         """What tells this place from others, in each step."""
         return (self.kind, id(self.module), id(self.following))
 
@@ -60,7 +66,7 @@ class _Call:
 
     __slots__ = ("inputs", "last", "module")
 
-    def __init__(self, module: Any, inputs: list[tuple[Any, Range]]) -> None:
+    def __init__(self, module: Module, inputs: list[tuple[Tensor, Range]]) -> None:
         self.module, self.inputs, self.last = module, inputs, None
 
 
@@ -71,19 +77,19 @@ class Calls:
         """Begin without any; :meth:`on` attaches the hooks."""
         self.ranges = Ranges()
         self.suspects: list[Suspect] = []
-        self.roots: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.roots: weakref.WeakSet[Module] = weakref.WeakSet()
         """The outermost modules that were called."""
-        self.last: tuple[Any, list[Range]] | None = None
+        self.last: tuple[Module, list[Range]] | None = None
         """The outermost module that has returned last, and the ranges of what it gave."""
         self.is_paused = False
         """While a backward runs, in which checkpoints call modules again."""
         self._local = threading.local()
         self._unjudged: list[tuple[Any, ...]] = []
         self._held = 0
-        self._handles: list[Any] = []
+        self._handles: list[RemovableHandle] = []
         self._is_on = False
 
-    def on(self, module: Any) -> None:
+    def on(self, module: ModuleType) -> None:
         """Look at all calls; `module` is torch.nn.modules.module."""
         self.off()
         self._is_on = True
@@ -104,10 +110,10 @@ class Calls:
         self.off()
         self._is_on = was_on
 
-    def see_compiled(self, torch: Any) -> None:
+    def see_compiled(self, torch: ModuleType) -> None:
         """Look at the calls of each module that `torch.compile` makes from now on, once the program compiles."""
 
-        def made(_: Any, __: Any, compiled: Any) -> None:
+        def made(_: object, __: object, compiled: object) -> None:
             # Of this object alone: torch 2.1 and 2.2 make others of its class, of a graph each, and would trace the
             # observer with them. In torch 2.0 it has no `forward` of its own.
             if isinstance(compiled, torch.nn.Module) and "forward" in compiled.__dict__:
@@ -117,11 +123,11 @@ class Calls:
         if hasattr(torch, "compile"):
             around(torch, "compile", returned=made)
 
-    def _compiled_calling(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _compiled_calling(self, module: Module, args: Args, kwargs: Kwargs) -> None:
         if self._is_on:
             self._begin(module, (args, kwargs))
 
-    def _compiled_called(self, module: Any, _: Any, __: Any, output: Any) -> None:
+    def _compiled_called(self, module: Module, _: object, __: object, output: object) -> None:
         if self._is_on:
             self._end(module, output)
 
@@ -132,16 +138,16 @@ class Calls:
             stack = self._local.stack = []
         return stack
 
-    def _calling(self, module: Any, inputs: Any) -> None:
+    def _calling(self, module: Module, inputs: tuple[object, ...]) -> None:
         given = inputs
         if not inputs or not self._stack:
             given = (inputs, _keywords())
         self._begin(module, given)
 
-    def _called(self, module: Any, _: Any, output: Any) -> None:
+    def _called(self, module: Module, _: object, output: object) -> None:
         self._end(module, output)
 
-    def _begin(self, module: Any, given: Any) -> None:
+    def _begin(self, module: Module, given: object) -> None:
         if self.is_paused:
             return
         stack = self._stack
@@ -155,7 +161,7 @@ class Calls:
             self._take(entry, inputs, inputs)
         stack.append(_Call(module, inputs))
 
-    def _end(self, module: Any, output: Any) -> None:
+    def _end(self, module: Module, output: object) -> None:
         stack = self._stack
         if self.is_paused or not any(call.module is module for call in stack):
             return
@@ -172,7 +178,9 @@ class Calls:
         entry = ("returned", module, call.last, call.inputs, outputs)
         self._take(entry, outputs, [*outputs, *call.inputs])
 
-    def _take(self, entry: tuple[Any, ...], new: list[tuple[Any, Range]], concerned: list[tuple[Any, Range]]) -> None:
+    def _take(
+        self, entry: tuple[Any, ...], new: list[tuple[Tensor, Range]], concerned: list[tuple[Tensor, Range]]
+    ) -> None:
         """Judge a call at once, or when the ranges of its tensors are read, in the order of time."""
         if new and (self._unjudged or not all(found.is_read for _, found in new)):
             self._unjudged.append(entry)
@@ -196,7 +204,13 @@ class Calls:
             self._judge_outputs(*entry[1:], place=place)
 
     def _judge_inputs(
-        self, module: Any, parent: Any, before: Any, inputs: list[tuple[Any, Range]], *, place: str | None
+        self,
+        module: Module,
+        parent: Module | None,
+        before: Module | None,
+        inputs: list[tuple[Tensor, Range]],
+        *,
+        place: str | None,
     ) -> None:
         for tensor, found in inputs:
             if found.kinds and found.origin is None:
@@ -206,10 +220,10 @@ class Calls:
 
     def _judge_outputs(
         self,
-        module: Any,
-        last: Any,
-        inputs: list[tuple[Any, Range]],
-        outputs: list[tuple[Any, Range]],
+        module: Module,
+        last: Module | None,
+        inputs: list[tuple[Tensor, Range]],
+        outputs: list[tuple[Tensor, Range]],
         *,
         place: str | None,
     ) -> None:
@@ -227,7 +241,7 @@ class Calls:
                 suspect.before = last
 
     def _suspect(
-        self, kind: str, module: Any, inputs: list[Range], tensor: Any, found: Range, place: str | None
+        self, kind: str, module: Module | None, inputs: list[Range], tensor: Tensor, found: Range, place: str | None
     ) -> Suspect:
         suspect = Suspect(kind, module, inputs, found, count_not_finite(tensor))
         suspect.place = place
@@ -244,7 +258,7 @@ class Calls:
         self._stack.clear()
 
 
-def first_of(suspects: list[Suspect], usual: dict[tuple[Any, ...], int]) -> Suspect | None:
+def first_of(suspects: list[Suspect], usual: dict[tuple[object, ...], int]) -> Suspect | None:
     """Return the suspect that a loss which is not finite most likely comes from.
 
     The first with NaN or inf, then the first with -inf, which masks have: of those that are not usual at their place
@@ -263,13 +277,13 @@ def first_of(suspects: list[Suspect], usual: dict[tuple[Any, ...], int]) -> Susp
     return next(iter(severe or unusual), None)
 
 
-def _keywords() -> Any:
+def _keywords() -> object:
     """Return the keyword arguments of the call whose hook runs; global hooks are not given them."""
-    frame: Any = sys._getframe(1)
+    frame = sys._getframe(1).f_back
     for _ in range(8):
-        frame = frame.f_back
         if frame is None:
             return ()
         if frame.f_code.co_name in _CALLERS:
             return frame.f_locals.get("kwargs") or ()
+        frame = frame.f_back
     return ()

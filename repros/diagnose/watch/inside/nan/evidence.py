@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.nan import graph, weights
 from repros.diagnose.watch.inside.nan.calls import Calls, Suspect
 from repros.diagnose.watch.inside.nan.names import name_of_module, names_of_parameters, place_of_forward
 from repros.diagnose.watch.inside.nan.ranges import NAN, Range, count_not_finite, words_of
 from repros.diagnose.watch.inside.observe.optimizers import steps
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.autograd.graph import Node
+    from torch.nn import Module
 
 _MOST_NAMES = 5
 _LARGEST_HALF = 65504
@@ -27,7 +32,7 @@ class Evidence:
     """`batch`, `output`, `loss`, `gradient`, `step` or `weight`: what was first not finite."""
     text: str
     names: list[str] = field(default_factory=list)
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: dict[str, object] = field(default_factory=dict)
     place: str | None = None
     step: int = 0
     """The step that it belongs to; 0 for the coming one."""
@@ -41,7 +46,7 @@ class InBatch:
     """A tensor of a batch, as its loader handed it out."""
 
     path: str
-    tensor: Any
+    tensor: Tensor
     found: Range
 
     def is_new(self, healthy: dict[str, int]) -> bool:
@@ -49,8 +54,8 @@ class InBatch:
         return healthy.get(self.path, 0) <= 3  # noqa: PLR2004 - as many batches as are remembered
 
 
-def _numbers(suspect_count: int, found: Range, inputs: list[Range]) -> dict[str, Any]:
-    numbers: dict[str, Any] = {"not_finite": suspect_count, "values": found.size, "dtype": found.dtype}
+def _numbers(suspect_count: int, found: Range, inputs: list[Range]) -> dict[str, object]:
+    numbers: dict[str, object] = {"not_finite": suspect_count, "values": found.size, "dtype": found.dtype}
     whole = _whole(inputs)
     if whole is not None:
         numbers.update(input_minimum=whole[0], input_maximum=whole[1], input_dtype=inputs[0].dtype)
@@ -81,7 +86,7 @@ def of_suspect(calls: Calls, suspect: Suspect) -> Evidence:
     return Evidence("output", "; ".join(parts), [_named(calls, owner)], numbers, place)
 
 
-def _named(calls: Calls, module: Any) -> str:
+def _named(calls: Calls, module: Module) -> str:
     return name_of_module(module, calls.roots)
 
 
@@ -177,7 +182,9 @@ def last_given(calls: Calls) -> tuple[float, float] | None:
     return _whole(calls.last[1]) if calls.last is not None else None
 
 
-def of_gradients(calls: Calls, roots: list[Any], loss: list[Range], bad: set[int], norms: dict[int, float]) -> Evidence:
+def of_gradients(
+    calls: Calls, roots: list[Node | None], loss: list[Range], bad: set[int], norms: dict[int, float]
+) -> Evidence:
     """Return which gradient is the first that is not finite, and which operation the graph has there."""
     names = names_of_parameters(calls.roots)
     held = weights.held()
@@ -192,7 +199,7 @@ def of_gradients(calls: Calls, roots: list[Any], loss: list[Range], bad: set[int
     )
     if operation is not None:
         text += f"; on the way from the loss to them and to no other lies {operation}"
-    numbers = {"gradients_not_finite": len(bad), "gradients": len(norms)}
+    numbers: dict[str, object] = {"gradients_not_finite": len(bad), "gradients": len(norms)}
     found = [names.get(key, "") for key in [first, *(key for key in held if key in bad and key != first)]]
     return Evidence("gradient", text, [*filter(None, found)][:_MOST_NAMES], numbers, has_bad_loss=False)
 
@@ -203,7 +210,7 @@ def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence
     ordered = [key for key in held if key in bad]
     key = ordered[0]
     name = names.get(key, "a parameter")
-    numbers: dict[str, Any] = {"parameters_not_finite": len(bad), "parameters": len(held)}
+    numbers: dict[str, object] = {"parameters_not_finite": len(bad), "parameters": len(held)}
     optimizer, group = weights.owner_of(key) or (None, {})
     number = steps.get(optimizer, 0) if optimizer is not None else 0
     shown = [names.get(each, "") for each in ordered]
@@ -223,7 +230,7 @@ def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence
 
 def of_buffers(calls: Calls, suspect: Suspect | None) -> Evidence | None:
     """Return that a module gave values that are not finite since a buffer or a frozen parameter of its own is not."""
-    if suspect is None or suspect.kind != "output":
+    if suspect is None or suspect.kind != "output" or suspect.module is None:
         return None
     module = suspect.module
     own = {**module._parameters, **module._buffers}

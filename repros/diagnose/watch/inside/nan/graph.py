@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.autograd.graph import Node
 
 _MOST_NODES = 20_000
 
@@ -16,7 +20,7 @@ _SINGULAR = (
 _MULTIPLYING = ("Mul", "Bmm", "Mm", "Addmm")
 """Those that make NaN of 0 times inf alone."""
 
-_POLES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+_POLES: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
     "LogBackward0": ("_saved_self", lambda x: x <= 0, "values of at most 0"),
     "Log2Backward0": ("_saved_self", lambda x: x <= 0, "values of at most 0"),
     "Log10Backward0": ("_saved_self", lambda x: x <= 0, "values of at most 0"),
@@ -32,7 +36,7 @@ _POLES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 """What an operation keeps for its backward, what of that makes its value infinite or no number, and that in words."""
 
 
-def _walk(roots: list[Any]) -> list[Any]:
+def _walk(roots: list[Node | None]) -> list[Node]:
     """Return the nodes of a graph, the nearest to the loss first."""
     order = [root for root in roots if root is not None]
     seen = {id(node) for node in order}
@@ -44,7 +48,7 @@ def _walk(roots: list[Any]) -> list[Any]:
     return order
 
 
-def nearest_parameter(roots: list[Any], bad: set[int]) -> int | None:
+def nearest_parameter(roots: list[Node | None], bad: set[int]) -> int | None:
     """Return the `id` of that parameter among `bad` which the backward reaches first."""
     for node in _walk(roots):
         variable = getattr(node, "variable", None)
@@ -53,7 +57,7 @@ def nearest_parameter(roots: list[Any], bad: set[int]) -> int | None:
     return None
 
 
-def operation_of_gradient(roots: list[Any], bad: set[int], good: set[int]) -> str | None:
+def operation_of_gradient(roots: list[Node | None], bad: set[int], good: set[int]) -> str | None:
     """Return the node that most likely made gradients not finite, such as `SqrtBackward0`; None if no one stands out.
 
     That is an operation with a pole, or one that the program wrote itself, from which the backward reaches parameters
@@ -80,7 +84,7 @@ def _custom() -> type:
     return kind
 
 
-def _reach(order: list[Any], below: dict[int, tuple[bool, bool]], bad: set[int], good: set[int]) -> None:
+def _reach(order: list[Node], below: dict[int, tuple[bool, bool]], bad: set[int], good: set[int]) -> None:
     """Fill `below`: whether parameters of `bad`, and of `good`, are reached from each node."""
     waiting = [*order]
     opened: set[int] = set()
@@ -101,7 +105,7 @@ def _reach(order: list[Any], below: dict[int, tuple[bool, bool]], bad: set[int],
         waiting.pop()
 
 
-def operation_of_value(roots: list[Any]) -> tuple[str, str] | None:
+def operation_of_value(roots: list[Node | None]) -> tuple[str, str] | None:
     """Return the operation in a loss's graph that has left the numbers, and what it was given, before the backward.
 
     The farthest from the loss counts. It looks at what nodes have kept, so not where hooks unpack that.

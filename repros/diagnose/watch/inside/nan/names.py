@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.place import is_library
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module")
 """The attributes by which a wrapper has what it wraps: names are those of the program's own module."""
 
 
-def _unwrapped(module: Any) -> Any:
+def _unwrapped(module: Module) -> Module:
     for _ in range(5):
         inner = next((module._modules[name] for name in _WRAPPERS if list(module._modules) == [name]), None)
         if inner is None or not _is_wrapper(module):
@@ -20,18 +23,18 @@ def _unwrapped(module: Any) -> Any:
     return module
 
 
-def _is_wrapper(module: Any) -> bool:
+def _is_wrapper(module: Module) -> bool:
     return type(module).__module__.startswith(("torch.", "lightning", "pytorch_lightning", "accelerate"))
 
 
-def _by_size(roots: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def _by_size(roots: Iterable[Module]) -> Iterator[tuple[str, Module]]:
     """Yield roots, the largest first: one root may be a part of another."""
     own = {id(inner): inner for root in list(roots) for inner in [_unwrapped(root)]}
     sized = sorted(own.values(), key=lambda root: -sum(1 for _ in root.modules()))
     return ((type(root).__name__, root) for root in sized)
 
 
-def name_of_module(module: Any, roots: Iterable[Any]) -> str:
+def name_of_module(module: Module, roots: Iterable[Module]) -> str:
     """Return `Net.layers.2 (LayerNorm)`; `Net` for the outermost itself."""
     module = _unwrapped(module)
     kind = type(module).__name__
@@ -42,7 +45,7 @@ def name_of_module(module: Any, roots: Iterable[Any]) -> str:
     return kind
 
 
-def names_of_parameters(roots: Iterable[Any]) -> dict[int, str]:
+def names_of_parameters(roots: Iterable[Module]) -> dict[int, str]:
     """Return the names of all parameters, by `id`."""
     names: dict[int, str] = {}
     for title, root in _by_size(roots):
@@ -55,7 +58,7 @@ def _clean(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in {"_orig_mod", "_fsdp_wrapped_module"})
 
 
-def place_of_forward(module: Any) -> str | None:
+def place_of_forward(module: Module) -> str | None:
     """Return `file:line forward` of a module's class if that is the program's own; None for a library's."""
     code = getattr(getattr(type(module), "forward", None), "__code__", None)
     if code is None or is_library(code.co_filename):

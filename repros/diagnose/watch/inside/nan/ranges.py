@@ -6,9 +6,12 @@ import math
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.values import is_capturing, is_plain
+
+if TYPE_CHECKING:
+    from torch import Tensor, device
 
 NAN, INF, MINUS_INF = 1, 2, 4
 _WORDS = ((NAN, "NaN"), (INF, "inf"), (MINUS_INF, "-inf"))
@@ -23,7 +26,7 @@ class Range:
 
     __slots__ = ("dtype", "high", "is_computed", "is_read", "kinds", "low", "origin", "size")
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         """Begin without the values."""
         self.low, self.high, self.kinds, self.is_read = math.nan, math.nan, 0, False
         self.dtype = str(tensor.dtype).rpartition(".")[2]
@@ -31,7 +34,7 @@ class Range:
         self.is_computed = tensor.grad_fn is not None
         """Whether it has a graph: no data that was loaded has one."""
         self.origin: Any = None
-        """The suspect that these values come from; None for finite ones."""
+        """The `calls.Suspect` that these values come from; None for finite ones."""
 
     def set(self, low: float, high: float) -> None:
         """Note the values."""
@@ -50,7 +53,7 @@ def words_of(kinds: int) -> str:
     return " and ".join(word for kind, word in _WORDS if kinds & kind)
 
 
-def count_not_finite(tensor: Any) -> int:
+def count_not_finite(tensor: Tensor) -> int:
     """Return how many values of a tensor are not finite."""
     import torch
 
@@ -58,7 +61,7 @@ def count_not_finite(tensor: Any) -> int:
         return int(tensor.numel() - tensor.isfinite().sum())
 
 
-def tensors_in(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Tensor]]:
     """Yield the floating tensors in tuples, lists and dicts, each with its path such as `[1]` or `['mask']`."""
     tensor = _readable(value)
     if tensor is not None:
@@ -72,7 +75,7 @@ def tensors_in(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str
                 yield from tensors_in(part, f"{path}[{place}]", depth + 1)
 
 
-def _readable(value: Any) -> Any:
+def _readable(value: object) -> Tensor | None:
     """Return a tensor whose values are floating and can be read here, this rank's part of a DTensor; else None."""
     torch = sys.modules["torch"]
     if not isinstance(value, torch.Tensor):
@@ -99,10 +102,10 @@ class Ranges:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._known: dict[int, tuple[Any, int, Range]] = {}
-        self._unread: list[tuple[Range, Any]] = []
+        self._known: dict[int, tuple[weakref.ref[Tensor], int, Range]] = {}
+        self._unread: list[tuple[Range, tuple[Tensor, Tensor]]] = []
 
-    def of(self, tensor: Any) -> Range:
+    def of(self, tensor: Tensor) -> Range:
         """Return a tensor's range; that of an accelerator's tensor is read later, by :meth:`read`."""
         version = 0 if tensor.is_inference() else tensor._version
         known = self._known.get(id(tensor))
@@ -124,7 +127,7 @@ class Ranges:
         unread, self._unread = self._unread, []
         import torch
 
-        by_device: dict[Any, list[tuple[Range, Any]]] = {}
+        by_device: dict[device, list[tuple[Range, tuple[Tensor, Tensor]]]] = {}
         for found, both in unread:
             by_device.setdefault(both[0].device, []).append((found, both))
         for pairs in by_device.values():
@@ -137,7 +140,7 @@ class Ranges:
         self._known.clear()
 
 
-def _extremes(tensor: Any) -> Any:
+def _extremes(tensor: Tensor) -> tuple[Tensor, Tensor]:
     import torch
 
     with torch.no_grad():

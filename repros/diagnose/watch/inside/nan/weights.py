@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of, steps, unstepped
 from repros.diagnose.watch.inside.values import Known, is_plain, norms_of
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
+
 _Key = TypeVar("_Key", int, str)
 
 
-def optimizers() -> list[Any]:
+def optimizers() -> list[Optimizer]:
     """Return the live optimizers."""
     return [*{id(each): each for each in [*steps, *unstepped]}.values()]
 
 
-def held(some: list[Any] | None = None) -> dict[int, Any]:
+def held(some: list[Optimizer] | None = None) -> dict[int, Parameter]:
     """Return the parameters of optimizers, by `id`; of all that live if none are given."""
     chosen = optimizers() if some is None else some
     return {id(parameter): parameter for each in chosen for parameter in parameters_of(each)}
 
 
-def _local(tensor: Any) -> Any:
+def _local(tensor: Tensor) -> Tensor:
     """Return a tensor whose values can be read here: this rank's part of a DTensor, the values of a sparse one."""
     tensor = getattr(tensor, "_local_tensor", tensor)
     return tensor._values() if tensor.is_sparse else tensor
 
 
-def not_finite(tensors: dict[_Key, Any], known: Known) -> tuple[dict[_Key, float], set[_Key]]:
+def not_finite(tensors: dict[_Key, Tensor | None], known: Known) -> tuple[dict[_Key, float], set[_Key]]:
     """Return the norm of each tensor that can be read, and the keys of those with a value that is not finite.
 
     Args:
@@ -37,7 +42,7 @@ def not_finite(tensors: dict[_Key, Any], known: Known) -> tuple[dict[_Key, float
         known: what was found out about tensors that nothing has written to since.
     """
     local = {key: _local(tensor) for key, tensor in tensors.items() if tensor is not None}
-    floating: dict[_Key, Any] = {
+    floating: dict[_Key, Tensor] = {
         key: each for key, each in local.items() if is_plain(each) and each.is_floating_point()
     }
     norms = dict(zip(floating, norms_of([*floating.values()], known)))
@@ -46,7 +51,7 @@ def not_finite(tensors: dict[_Key, Any], known: Known) -> tuple[dict[_Key, float
     return norms, {key for key in suspects if not bool(floating[key].detach().isfinite().all())}
 
 
-def owner_of(key: int) -> tuple[Any, dict[str, Any]] | None:
+def owner_of(key: int) -> tuple[Optimizer, dict[str, Any]] | None:
     """Return the optimizer that holds a parameter, given by `id`, and its group."""
     for optimizer in optimizers():
         for group in optimizer.param_groups:
@@ -64,7 +69,7 @@ def rates() -> list[str]:
     ]
 
 
-def reasons(optimizer: Any, group: dict[str, Any], parameter: Any, gradient: float | None) -> Iterator[str]:
+def reasons(optimizer: Optimizer, group: dict[str, Any], parameter: Parameter, gradient: float | None) -> Iterator[str]:
     """Yield what speaks for why a step made a parameter not finite.
 
     Args:

@@ -12,14 +12,19 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
+if TYPE_CHECKING:
+    from accelerate.data_loader import SkipBatchSampler
+    from accelerate.state import GradientState
 
-def gradient_state() -> Any:
+
+def gradient_state() -> GradientState | None:
     """Return accelerate's `GradientState`; None while there is no Accelerator."""
     module = sys.modules.get("accelerate.state")
     return module.GradientState() if module is not None and module.GradientState._shared_state else None
@@ -39,17 +44,17 @@ def attach(watch: Watch) -> None:
     when_imported("accelerate.scheduler", functools.partial(_patch_scheduler, watch))
 
 
-def _patch_accelerator(watch: Watch, module: Any) -> None:
+def _patch_accelerator(watch: Watch, module: ModuleType) -> None:
     kind = module.Accelerator
-    folders: list[Any] = []
+    folders: list[str | None] = []
 
-    def loading(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def loading(args: Args, kwargs: Kwargs) -> None:
         folders[:] = [kwargs.get("input_dir", args[0] if args else None)]
 
-    def loaded(args: tuple[Any, ...], *_: Any) -> None:
+    def loaded(args: Args, *_: object) -> None:
         watch.tell("checkpoint_loaded", args[0], folders.pop() if folders else None)
 
-    def gathered(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def gathered(args: Args, kwargs: Kwargs) -> None:
         watch.tell("gathered_for_metrics", args[1] if len(args) > 1 else next(iter(kwargs.values()), None))
 
     # `load_state` may choose the folder itself, and hands it to this function.
@@ -60,12 +65,12 @@ def _patch_accelerator(watch: Watch, module: Any) -> None:
     around(kind, "gather_for_metrics", before=gathered)
 
 
-def _patch_loaders(watch: Watch, module: Any) -> None:
+def _patch_loaders(watch: Watch, module: ModuleType) -> None:
     around(module.DataLoaderStateMixin, "end", before=lambda args, _: watch.tell("loader_ended", args[0]))
     original = module.SkipBatchSampler.__iter__
 
     @functools.wraps(original)
-    def observed(sampler: Any) -> Iterator[Any]:
+    def observed(sampler: SkipBatchSampler) -> Iterator[object]:
         watch.tell("skipping", sampler)
         yield from original(sampler)
         watch.tell("skipped", sampler)
@@ -73,13 +78,13 @@ def _patch_loaders(watch: Watch, module: Any) -> None:
     module.SkipBatchSampler.__iter__ = observed
 
 
-def _patch_optimizer(watch: Watch, module: Any) -> None:
-    def stepping(args: tuple[Any, ...], _: Any) -> None:
+def _patch_optimizer(watch: Watch, module: ModuleType) -> None:
+    def stepping(args: Args, _: object) -> None:
         if not args[0].gradient_state.sync_gradients:
             watch.tell("step_waits", args[0].optimizer)
 
     around(module.AcceleratedOptimizer, "step", before=stepping)
 
 
-def _patch_scheduler(watch: Watch, module: Any) -> None:
+def _patch_scheduler(watch: Watch, module: ModuleType) -> None:
     around(module.AcceleratedScheduler, "step", after=lambda args, *_: watch.tell("schedule_stepped", args[0]))

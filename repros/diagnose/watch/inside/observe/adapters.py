@@ -10,14 +10,38 @@ a forward of the model with the adapters, and its end. `merging(tuner)` and `mer
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
+if TYPE_CHECKING:
+    from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
+    from torch.nn import Module, Parameter
+
 _MERGES = ("merge_adapter", "_unload_and_optionally_merge")
+
+
+def adapted_layers(tuner: Module) -> Iterator[BaseTunerLayer]:
+    """Yield the layers of a model that have an adapter."""
+    kind = sys.modules["peft.tuners.tuners_utils"].BaseTunerLayer
+    return (part for part in tuner.modules() if isinstance(part, kind))
+
+
+def is_training(tuner: BaseTuner) -> bool:
+    """Return whether a call of a model now is one of a training."""
+    return bool(tuner.training and sys.modules["torch"].is_grad_enabled())
+
+
+def adapter_parameters(layer: BaseTunerLayer) -> Iterator[Parameter]:
+    """Yield the parameters of a layer's adapters, without those of the layer below them."""
+    for name in layer.adapter_layer_names:
+        part: object = getattr(layer, name, None)
+        if hasattr(part, "parameters"):
+            yield from part.parameters()
 
 
 def attach(watch: Watch) -> None:
@@ -30,16 +54,16 @@ def attach(watch: Watch) -> None:
 
 
 def _patch_model(watch: Watch, kind: type) -> None:
-    def saved(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+    def saved(args: Args, kwargs: Kwargs, _: object) -> None:
         if kwargs.get("is_main_process", True):
             folder = kwargs.get("save_directory", args[1] if len(args) > 1 else None)
             names = kwargs.get("selected_adapters") or list(args[0].peft_config)
             watch.tell("adapters_saved", args[0], folder, names)
 
-    def adapting(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def adapting(args: Args, kwargs: Kwargs) -> None:
         watch.tell("adapting", kwargs.get("model", args[1] if len(args) > 1 else None))
 
-    def loaded(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+    def loaded(args: Args, kwargs: Kwargs, _: object) -> None:
         name = kwargs.get("adapter_name", args[2] if len(args) > 2 else None)  # noqa: PLR2004
         watch.tell("adapter_loaded", args[0], name)
 
@@ -57,7 +81,7 @@ def _patch_tuner(watch: Watch, kind: type) -> None:
 
 
 def _patch_forward(watch: Watch, kind: type, tuner_of: Callable[[Any], Any]) -> None:
-    def told(observation: str, called: Any, *facts: Any) -> None:
+    def told(observation: str, called: Module, *facts: object) -> None:
         tuner = tuner_of(called)
         tuners = sys.modules.get("peft.tuners.tuners_utils")
         if tuners is not None and isinstance(tuner, tuners.BaseTuner):  # not for prompts, which have no layers
@@ -85,15 +109,15 @@ def _patch_lora(watch: Watch, kind: type) -> None:
         around(kind, "set_adapter", after=lambda args, *_: watch.tell("adapter_set", args[0]))
 
 
-def _patch_preparation(watch: Watch, module: Any) -> None:
-    def prepared(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+def _patch_preparation(watch: Watch, module: ModuleType) -> None:
+    def prepared(args: Args, kwargs: Kwargs, _: object) -> None:
         watch.tell("kbit_prepared", kwargs.get("model", args[0] if args else None))
 
     around(module, "prepare_model_for_kbit_training", after=prepared)
 
 
-def _patch_loading(watch: Watch, module: Any) -> None:
-    def filled(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+def _patch_loading(watch: Watch, module: ModuleType) -> None:
+    def filled(args: Args, kwargs: Kwargs, result: object) -> None:
         names = ("model", "peft_model_state_dict", "adapter_name")
         given = {**dict(zip(names, args)), **kwargs}
         watch.tell("adapter_filled", given["model"], given.get("adapter_name", "default"), given[names[1]], result)

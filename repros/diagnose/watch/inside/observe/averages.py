@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 from repros.diagnose.watch.inside.observe.patch import around
 from repros.diagnose.watch.inside.watch import Watch
@@ -12,7 +12,7 @@ from repros.simulated_gpus.import_hooks import when_imported
 def attach(watch: Watch) -> None:
     """Observe averages once torch.optim.swa_utils is imported."""
 
-    def patch(module: Any) -> None:
+    def patch(module: ModuleType) -> None:
         kind = module.AveragedModel
         around(kind, "__init__", after=lambda args, *_: watch.tell("average_made", args[0]))
         around(kind, "update_parameters", before=lambda args, _: watch.tell("average_updated", args[0]))

@@ -11,6 +11,7 @@ checkpoint's) is part of it.
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import Any
 
 from repros.diagnose.watch.inside.observe import compiling
@@ -26,7 +27,7 @@ def attach(watch: Watch) -> None:
     depth = 0
 
     @compiling.unseen
-    def begins(tensors: Any) -> None:
+    def begins(tensors: object) -> None:
         nonlocal depth
         depth += 1
         watch.tell("before_backward" if depth == 1 else "inner_backward")
@@ -63,5 +64,5 @@ def attach(watch: Watch) -> None:
     when_imported("torch.autograd.graph", lambda module: _patch_hooks(watch, module))
 
 
-def _patch_hooks(watch: Watch, module: Any) -> None:
+def _patch_hooks(watch: Watch, module: ModuleType) -> None:
     around(module.saved_tensors_hooks, "__enter__", before=lambda *_: watch.tell("hooks_saved"))

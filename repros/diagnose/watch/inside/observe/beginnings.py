@@ -7,11 +7,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+    from transformers import PreTrainedModel
 
 HEADS = ("score", "classifier")
 """The names of a classifier's head that PEFT knows (`SEQ_CLS` and `TOKEN_CLS`)."""
@@ -26,11 +31,11 @@ def attach(watch: Watch) -> None:
 
 
 def _patch_model(watch: Watch, kind: type) -> None:
-    def resized(args: tuple[Any, ...], _: Any, before: Any) -> None:
+    def resized(args: Args, _: object, before: int | None) -> None:
         if before is not None and 0 < before < _rows_of(args[0]):
             watch.tell("tokens_added", args[0], before)
 
-    def beginning(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def beginning(args: Args, kwargs: Kwargs) -> Module | None:
         """Return the head that a module belongs to, if it has weights that nothing has loaded (transformers' mark)."""
         module: Any = kwargs.get("module", args[1] if len(args) > 1 else None)
         heads = (args[0]._modules.get(name) for name in HEADS)
@@ -38,7 +43,7 @@ def _patch_model(watch: Watch, kind: type) -> None:
         weights = module.parameters(recurse=False) if head is not None and not hasattr(module, _MARK) else ()
         return head if any(not hasattr(weight, _MARK) and not weight.is_meta for weight in weights) else None
 
-    def begun(_: tuple[Any, ...], __: dict[str, Any], head: Any) -> None:
+    def begun(_: tuple[object, ...], __: dict[str, object], head: Module | None) -> None:
         if head is not None:
             watch.tell("head_begun", head)
 
@@ -47,14 +52,14 @@ def _patch_model(watch: Watch, kind: type) -> None:
         around(kind, "_initialize_weights", before=beginning, after=begun)
 
 
-def _patch_saving(watch: Watch, module: Any) -> None:
-    def saved(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+def _patch_saving(watch: Watch, module: ModuleType) -> None:
+    def saved(args: Args, kwargs: Kwargs, _: object) -> None:
         watch.tell("tensors_saved", kwargs.get("tensors", args[0] if args else None))
 
     around(module, "save_file", after=saved)
 
 
-def _rows_of(model: Any) -> int:
+def _rows_of(model: PreTrainedModel) -> int:
     try:
         return int(model.get_input_embeddings().weight.shape[0])
     except Exception:  # a model without embeddings, or with several

@@ -6,25 +6,29 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def attach(watch: Watch) -> None:
     """Observe clipping once torch's functions for it are imported."""
 
-    def clipping(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def clipping(args: Args, kwargs: Kwargs) -> None:
         parameters = kwargs.get("parameters", args[0] if args else None)
         most = kwargs.get("max_norm", kwargs.get("clip_value", args[1] if len(args) > 1 else None))
         watch.tell("clipping", parameters, most)
 
-    def clipped(args: tuple[Any, ...], kwargs: dict[str, Any], norm: Any) -> None:
+    def clipped(args: Args, kwargs: Kwargs, norm: Tensor) -> None:
         watch.tell("clipped", kwargs.get("max_norm", args[1] if len(args) > 1 else None), norm)
 
-    def patch(module: Any) -> None:
+    def patch(module: ModuleType) -> None:
         exporting = sys.modules.get("torch.nn.utils")
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             around(module, name, before=clipping, returned=clipped if name == "clip_grad_norm_" else None)

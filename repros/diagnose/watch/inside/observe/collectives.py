@@ -7,12 +7,15 @@ C++ code reduces is not seen.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _NAMES = {
     "allreduce": "all_reduce",
@@ -38,10 +41,10 @@ _NAMES = {
 def attach(watch: Watch) -> None:
     """Observe collectives once torch.distributed is imported."""
 
-    def begins(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def begins(name: str, args: Args, kwargs: Kwargs) -> None:
         watch.tell("collective", args[0], name, list(_tensors([*args[1:], *kwargs.values()])))
 
-    def patch(_: Any) -> None:
+    def patch(_: object) -> None:
         from torch._C._distributed_c10d import ProcessGroup
 
         for method, name in _NAMES.items():
@@ -51,7 +54,7 @@ def attach(watch: Watch) -> None:
     when_imported("torch.distributed.distributed_c10d", patch)
 
 
-def _tensors(values: Any) -> Iterator[Any]:
+def _tensors(values: Iterable[object]) -> Iterator[Tensor]:
     """Yield the tensors of arguments: a tensor, a list of them, or a list of such lists."""
     import torch
 

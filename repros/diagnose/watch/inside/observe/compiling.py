@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from repros.diagnose.watch.inside.observe.frames import uncounted
@@ -70,14 +70,14 @@ def attach(watch: Watch) -> None:
         when_imported(place, functools.partial(_patch, names, compiling))
 
 
-def _question(torch: Any) -> Callable[[], bool]:
+def _question(torch: ModuleType) -> Callable[[], bool]:
     """Return torch's function for whether a compiler traces; it has moved in 2.3."""
     place = torch.compiler if hasattr(getattr(torch, "compiler", None), "is_compiling") else torch._utils
     question: Callable[[], bool] = place.is_compiling
     return question
 
 
-def _patch(names: tuple[str, ...], compiling: Callable[..., None], module: Any) -> None:
+def _patch(names: tuple[str, ...], compiling: Callable[..., None], module: ModuleType) -> None:
     for name in names:
         original = getattr(module, name, None)
         if original is not None:
@@ -101,6 +101,6 @@ def _after(compiling: Callable[..., None], original: Any) -> Any:
     return observed
 
 
-def _is_kernel(target: Any) -> bool:
+def _is_kernel(target: object) -> bool:
     """Return whether a function is a package's own, and the program's modules are not compiled with it."""
     return isinstance(target, FunctionType) and target.__module__.partition(".")[0] in _KERNELS

@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -31,7 +31,7 @@ def _note(watch: Watch, kind: type, name: str) -> None:
     around(kind, "__init__", before=lambda *_: watch.events.wrappers.add(name))
 
 
-def _patch_trainer(watch: Watch, module: Any) -> None:
+def _patch_trainer(watch: Watch, module: ModuleType) -> None:
     for name in ("fit", "validate", "test", "predict"):
         around(module.Trainer, name, before=lambda *_: watch.events.wrappers.add("trainer"))
     around(
@@ -42,13 +42,13 @@ def _patch_trainer(watch: Watch, module: Any) -> None:
     )
 
 
-def _patch_fit_loop(watch: Watch, module: Any) -> None:
+def _patch_fit_loop(watch: Watch, module: ModuleType) -> None:
     around(
         module._FitLoop, "on_advance_end", before=lambda args, _: watch.tell("epoch_ended", args[0].trainer, args[0])
     )
 
 
-def _patch_evaluation(watch: Watch, module: Any) -> None:
+def _patch_evaluation(watch: Watch, module: ModuleType) -> None:
     around(
         module._EvaluationLoop,
         "on_run_end",
@@ -57,7 +57,7 @@ def _patch_evaluation(watch: Watch, module: Any) -> None:
     )
 
 
-def _patch_checkpoint(watch: Watch, module: Any) -> None:
+def _patch_checkpoint(watch: Watch, module: ModuleType) -> None:
     around(
         module.ModelCheckpoint,
         "_save_topk_checkpoint",
@@ -65,8 +65,8 @@ def _patch_checkpoint(watch: Watch, module: Any) -> None:
     )
 
 
-def _patch_finder(watch: Watch, module: Any) -> None:
-    def found(args: tuple[Any, ...], kwargs: dict[str, Any], memo: Any) -> None:
+def _patch_finder(watch: Watch, module: ModuleType) -> None:
+    def found(args: Args, kwargs: Kwargs, memo: object) -> None:
         model = kwargs.get("model", args[1] if len(args) > 1 else None)
         watch.tell("rate_found", args[0] if args else kwargs.get("trainer"), model, kwargs, memo)
 

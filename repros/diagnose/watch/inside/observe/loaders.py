@@ -12,11 +12,16 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from torch.utils.data import Sampler
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 FIRST = 8
 """Indices that tell one random order of a data set from another."""
@@ -25,7 +30,7 @@ FIRST = 8
 class Pass:
     """One pass over a loader: from the first index that is drawn on."""
 
-    def __init__(self, iterator: Any) -> None:
+    def __init__(self, iterator: _BaseDataLoaderIter) -> None:
         """Begin before anything is drawn."""
         self.chain = list(chain_of(getattr(iterator, "_index_sampler", None)))
         """The samplers, however they are wrapped in one another, the outermost first."""
@@ -41,7 +46,7 @@ class Pass:
         self.seed = getattr(iterator, "_base_seed", None)
         """What its workers are seeded with, each with its number added."""
 
-    def note(self, drawn: Any) -> bool:
+    def note(self, drawn: int | list[int] | tuple[int, ...]) -> bool:
         """Note the indices of a batch; return whether the first ones are complete by that."""
         if len(self.indices) >= FIRST:
             return False
@@ -49,16 +54,16 @@ class Pass:
         return len(self.indices) >= FIRST
 
 
-def _is_random(sampler: Any) -> bool:
+def _is_random(sampler: Sampler) -> bool:
     data = sys.modules["torch.utils.data"]
     return isinstance(sampler, (data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler))
 
 
-def _has_epoch(sampler: Any) -> bool:
+def _has_epoch(sampler: Sampler) -> bool:
     return callable(getattr(sampler, "set_epoch", None)) and isinstance(getattr(sampler, "epoch", None), int)
 
 
-def chain_of(outermost: Any) -> Iterator[Any]:
+def chain_of(outermost: object) -> Iterator[Sampler]:
     """Yield the samplers, however they are wrapped in one another."""
     waiting = [outermost]
     seen: set[int] = set()
@@ -73,23 +78,23 @@ def chain_of(outermost: Any) -> Iterator[Any]:
         waiting += [fields[name] for name in ("sampler", "batch_sampler", "_sampler", "dataset") if name in fields]
 
 
-def _tell_streamed(watch: Watch, iterator: Any, current: Pass, batch: Any) -> None:
+def _tell_streamed(watch: Watch, iterator: _BaseDataLoaderIter, current: Pass, batch: object) -> None:
     import torch
 
     if isinstance(getattr(iterator, "_dataset", None), torch.utils.data.IterableDataset):
         watch.tell("streamed", iterator, current.fetched - 1, current.workers, batch)
 
 
-def _tell_beginning(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _tell_beginning(watch: Watch, args: Args, kwargs: Kwargs) -> None:
     loader = kwargs.get("loader", args[1] if len(args) > 1 else None)
     watch.tell("pass_begins", getattr(loader, "dataset", None))
 
 
-def _patch_sampler(watch: Watch, module: Any) -> None:
+def _patch_sampler(watch: Watch, module: ModuleType) -> None:
     around(module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.tell("epoch_set", args[0]))
 
 
-def _patch_workers(watch: Watch, module: Any) -> None:
+def _patch_workers(watch: Watch, module: ModuleType) -> None:
     """Observe the first read of each worker, in its own process: in the others a batch costs nothing by that."""
     around(module, "_worker_loop", before=lambda *_: _patch_fetchers(watch))
 
@@ -97,7 +102,7 @@ def _patch_workers(watch: Watch, module: Any) -> None:
 def _patch_fetchers(watch: Watch) -> None:
     has_read = False
 
-    def before(*_: Any) -> bool:
+    def before(*_: object) -> bool:
         nonlocal has_read
         if has_read:
             return False
@@ -108,7 +113,7 @@ def _patch_fetchers(watch: Watch) -> None:
         watch.tell("worker_begins")
         return True
 
-    def after(_: Any, __: Any, is_first: bool) -> None:
+    def after(_: object, __: object, is_first: bool) -> None:
         if is_first:
             watch.tell("worker_began")
 
@@ -119,9 +124,9 @@ def _patch_fetchers(watch: Watch) -> None:
 
 def attach(watch: Watch) -> None:
     """Observe loaders once torch.utils.data is imported."""
-    passes: weakref.WeakKeyDictionary[Any, Pass] = weakref.WeakKeyDictionary()
+    passes: weakref.WeakKeyDictionary[_BaseDataLoaderIter, Pass] = weakref.WeakKeyDictionary()
 
-    def draw(args: tuple[Any, ...], _: Any, indices: Any) -> None:
+    def draw(args: Args, _: object, indices: int | list[int]) -> None:
         current = passes.get(args[0])
         if current is None:
             current = passes[args[0]] = Pass(args[0])
@@ -131,10 +136,10 @@ def attach(watch: Watch) -> None:
         if current.is_random and current.note(indices):
             watch.tell("ordered", current)
 
-    def reset(args: tuple[Any, ...], *_: Any) -> None:
+    def reset(args: Args, *_: object) -> None:
         passes.pop(args[0], None)
 
-    def fetch(args: tuple[Any, ...], _: Any, batch: Any) -> None:
+    def fetch(args: Args, _: object, batch: object) -> None:
         current = passes.get(args[0])
         if current is not None:
             current.fetched += 1
@@ -143,7 +148,7 @@ def attach(watch: Watch) -> None:
             if current.workers > 1 and current.fetched <= 2 * current.workers:
                 _tell_streamed(watch, args[0], current, batch)
 
-    def patch(module: Any) -> None:
+    def patch(module: ModuleType) -> None:
         around(module._BaseDataLoaderIter, "__init__", before=lambda *call: _tell_beginning(watch, *call))
         around(module._BaseDataLoaderIter, "_reset", before=reset)
         # Afterwards, since a sampler's own iterator is made with the first index.

@@ -5,9 +5,9 @@ The functions of `torch.nn.init` that fill a tensor are patched, which layers ca
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -20,13 +20,13 @@ _INITIALISERS = (
 def attach(watch: Watch) -> None:
     """Observe loading and initialisation once torch.nn is imported."""
 
-    def loaded(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def loaded(args: Args, kwargs: Kwargs, result: object) -> None:
         watch.tell("state_loaded", args[0], kwargs.get("state_dict", args[1] if len(args) > 1 else None), result)
 
-    def initialising(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def initialising(args: Args, kwargs: Kwargs) -> None:
         watch.tell("initialised", kwargs.get("tensor", args[0] if args else None))
 
-    def patch(module: Any) -> None:
+    def patch(module: ModuleType) -> None:
         for name in _INITIALISERS:
             if hasattr(module, name):
                 around(module, name, before=initialising)

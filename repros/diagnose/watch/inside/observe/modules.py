@@ -13,21 +13,31 @@ with gradients. `evaluating()`: a module is put into eval mode.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.observe.compiling import unseen
 from repros.diagnose.watch.inside.observe.patch import around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
+if TYPE_CHECKING:
+    from torch.nn import Module
+    from torch.utils.hooks import RemovableHandle
+
+
+Hook = Callable[..., None]
+"""A global hook of torch on calls of modules."""
+
 
 class _Hooks:
     """The two global hooks, on or off."""
 
-    def __init__(self, watch: Watch, module: Any) -> None:
+    def __init__(self, watch: Watch, module: ModuleType) -> None:
         self._watch = watch
         self._module = module
-        self._handles: list[Any] = []
+        self._handles: list[RemovableHandle] = []
         self._close, self._following = self._make_close(), self._make_following()
 
     def on(self) -> None:
@@ -38,11 +48,11 @@ class _Hooks:
         """Look at the calls that follow a step, until one with gradients on."""
         self._register(*self._following)
 
-    def _make_close(self) -> tuple[Any, Any]:
+    def _make_close(self) -> tuple[Hook, Hook]:
         tell = self._watch.tell
 
         @unseen
-        def calling(module: Any, inputs: Any) -> None:
+        def calling(module: Module, inputs: tuple[object, ...]) -> None:
             tell("calling", module)
             own = module.__dict__
             if "forward" in own or "_hf_hook" in own:
@@ -50,28 +60,28 @@ class _Hooks:
             tell("fed", module, inputs)
 
         @unseen
-        def called(module: Any, _: Any, output: Any) -> None:
+        def called(module: Module, _: object, output: object) -> None:
             tell("called", module, output)
 
         return calling, called
 
-    def _make_following(self) -> tuple[Any, Any]:
+    def _make_following(self) -> tuple[Hook, Hook]:
         tell = self._watch.tell
 
         @unseen
-        def calling(module: Any, inputs: Any) -> None:
+        def calling(module: Module, inputs: tuple[object, ...]) -> None:
             if sys.modules["torch"].is_grad_enabled():
                 self.off()
             else:
                 tell("fed_between", module, inputs)
 
         @unseen
-        def called(module: Any, *_: Any) -> None:
+        def called(module: Module, *_: object) -> None:
             tell("called_between", module)
 
         return calling, called
 
-    def _register(self, calling: Any, called: Any) -> None:
+    def _register(self, calling: Hook, called: Hook) -> None:
         self.off()
         if self._watch.compiles:
             return
@@ -90,11 +100,11 @@ class _Hooks:
 def attach(watch: Watch) -> None:
     """Observe calls of modules once torch.nn is imported."""
 
-    def patch(module: Any) -> None:
+    def patch(module: ModuleType) -> None:
         hooks = _Hooks(watch, module)
         hooks.on()
 
-        def after_step(_: Any, number: int) -> None:
+        def after_step(_: object, number: int) -> None:
             if watch.is_due(number + 1):
                 hooks.on()
             elif watch.is_due(number):

@@ -10,25 +10,30 @@ of `torch.optim.Optimizer`, the wrappers of Lightning and accelerate excepted, w
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.observe.compiling import unseen
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
+if TYPE_CHECKING:
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
+
 _FIRST = 9
 
-steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+steps: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
 """How many steps each live optimizer has begun."""
 
 
-def parameters_of(optimizer: Any) -> list[Any]:
+def parameters_of(optimizer: Optimizer) -> list[Parameter]:
     """Return the parameters that an optimizer holds."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-unstepped: weakref.WeakSet[Any] = weakref.WeakSet()
+unstepped: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 """The optimizers that were made and have not stepped."""
 
 
@@ -53,9 +58,9 @@ def attach(watch: Watch) -> None:
     when_imported("torch.nn.modules.module", lambda module: _patch_modules(watch, module))
 
 
-def _patch_optimizers(watch: Watch, module: Any) -> None:
+def _patch_optimizers(watch: Watch, module: ModuleType) -> None:
     @unseen
-    def before_step(optimizer: Any, *_: Any) -> None:
+    def before_step(optimizer: Optimizer, *_: object) -> None:
         try:
             number = steps[optimizer] = steps.get(optimizer, 0) + 1
             if number == 1:
@@ -68,7 +73,7 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
             watch.tell("before_close_step", optimizer, number)
 
     @unseen
-    def after_step(optimizer: Any, *_: Any) -> None:
+    def after_step(optimizer: Optimizer, *_: object) -> None:
         number = steps.get(optimizer, 0)
         watch.tell("after_step", optimizer, number)
         if number <= _FIRST or watch.is_due(number):
@@ -79,8 +84,8 @@ def _patch_optimizers(watch: Watch, module: Any) -> None:
     _patch_methods(watch, module)
 
 
-def _patch_methods(watch: Watch, module: Any) -> None:
-    def made(args: tuple[Any, ...], *_: Any) -> None:
+def _patch_methods(watch: Watch, module: ModuleType) -> None:
+    def made(args: Args, *_: object) -> None:
         unstepped.add(args[0])
         watch.tell("made", args[0])
 
@@ -104,12 +109,12 @@ def _patch_methods(watch: Watch, module: Any) -> None:
     )
 
 
-def _hide(optimizer: Any, dynamo: Any) -> None:
+def _hide(optimizer: Any, dynamo: ModuleType) -> None:
     """Keep the compiler out of the observed `__init__`: up to torch 2.3 it wants the groups of an optimizer by then."""
     optimizer.__init__ = dynamo.disable(optimizer.__init__)
 
 
-def _patch_modules(watch: Watch, module: Any) -> None:
+def _patch_modules(watch: Watch, module: ModuleType) -> None:
     around(
         module.Module,
         "zero_grad",

@@ -9,11 +9,16 @@ from typing import Any
 from repros.diagnose.watch.inside.observe.compiling import unseen
 from repros.diagnose.watch.inside.observe.frames import uncounted
 
+Args = tuple[Any, ...]
+"""The positional arguments of an observed call; of a method, the object is the first."""
+Kwargs = dict[str, Any]
+"""The keyword arguments of an observed call."""
 Observer = Callable[..., Any]
+"""What is called before or after an observed call."""
 
 
 def around(
-    owner: Any,
+    owner: object,
     name: str,
     *,
     before: Observer | None = None,

@@ -6,12 +6,20 @@ FSDP's and tensor parallel modules hold different parts on different ranks; they
 from __future__ import annotations
 
 import os
+import sys
 import weakref
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from torch import Tensor, device, dtype
+    from torch.distributed import ProcessGroup
+    from torch.nn import Parameter
+    from torch.nn.parallel import DistributedDataParallel
 
 replicas: list[Replica] = []
 """Every DistributedDataParallel of this process, in the order in which they were made."""
@@ -29,7 +37,7 @@ _REDUCING_HOOKS = {
 class Replica:
     """One DistributedDataParallel, and what identifies it on all of its ranks."""
 
-    def __init__(self, ddp: Any) -> None:
+    def __init__(self, ddp: DistributedDataParallel) -> None:
         """Identify a wrapper that has just been made, which happens on all ranks of its group."""
         self.module = weakref.ref(ddp)
         self.key: list[Any] = _key(ddp.process_group)
@@ -38,7 +46,7 @@ class Replica:
         self.is_converted = False
         """Whether a parameter got another dtype or device after it was wrapped: DDP's hook on it is lost then."""
         self.has_own_hook = False
-        self._parameters: weakref.WeakValueDictionary[str, Any] | None = None
+        self._parameters: weakref.WeakValueDictionary[str, Parameter] | None = None
         """Weak, since a replica outlives its wrapper."""
         self.preparations = 0
         """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""
@@ -47,7 +55,7 @@ class Replica:
         """Look for the parameters anew when they are asked for next."""
         self._parameters = None
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Parameter]:
         """Return the parameters that must agree between the ranks: those trained, and not given to be ignored.
 
         A walk over all modules, so it is kept from one backward to the next.
@@ -56,7 +64,7 @@ class Replica:
             self._parameters = weakref.WeakValueDictionary(self._find_parameters())
         return dict(self._parameters.items())  # twice as fast as without `items`
 
-    def _find_parameters(self) -> dict[str, Any]:
+    def _find_parameters(self) -> dict[str, Parameter]:
         ddp = self.module()
         if ddp is None or self.has_own_hook:
             return {}
@@ -69,7 +77,7 @@ class Replica:
         }
 
 
-def _key(group: Any) -> list[Any]:
+def _key(group: ProcessGroup) -> list[Any]:
     """Return what identifies the next wrapper of a group on all of its ranks."""
     import torch.distributed as dist
 
@@ -77,10 +85,17 @@ def _key(group: Any) -> list[Any]:
     return [run_name(), ranks, sum(replica.key[1] == ranks for replica in replicas)]
 
 
-def _is_plain(parameter: Any) -> bool:
+def _is_plain(parameter: Tensor) -> bool:
     import torch
 
     return type(parameter) in {torch.nn.Parameter, torch.Tensor}
+
+
+def ranks_of_program() -> list[int]:
+    """Return the ranks of the program; none without a process group."""
+    dist = sys.modules.get("torch.distributed")
+    is_there = dist is not None and dist.is_available() and dist.is_initialized()
+    return list(range(dist.get_world_size())) if dist is not None and is_there else []
 
 
 def run_name() -> str:
@@ -98,7 +113,7 @@ def run_name() -> str:
         return own.partition("-")[2]
 
 
-def _tell_wrapping(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _tell_wrapping(watch: Watch, args: Args, kwargs: Kwargs) -> None:
     try:
         import torch.distributed as dist
 
@@ -112,7 +127,7 @@ def _tell_wrapping(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def attach(watch: Watch) -> None:
     """Observe DistributedDataParallel: `wrapping(module, key)`, `replica(replica)` and `prepared(replica)`."""
 
-    def made(args: tuple[Any, ...], *_: Any) -> None:
+    def made(args: Args, *_: object) -> None:
         try:
             replica = Replica(args[0])
         except Exception as error:
@@ -121,21 +136,21 @@ def attach(watch: Watch) -> None:
         replicas.append(replica)
         watch.tell("replica", replica)
 
-    def hooked(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+    def hooked(args: Args, kwargs: Kwargs, _: object) -> None:
         hook = kwargs.get("hook", args[2] if len(args) > 2 else None)  # noqa: PLR2004 - self, state, hook
         for replica in replicas:
             if replica.module() is args[0] and getattr(hook, "__name__", "") not in _REDUCING_HOOKS:
                 replica.has_own_hook = True
                 replica.forget()
 
-    def prepared(args: tuple[Any, ...], *_: Any) -> None:
+    def prepared(args: Args, *_: object) -> None:
         for replica in replicas:
             ddp = replica.module()
             if ddp is not None and ddp.reducer is args[0]:
                 replica.preparations += 1
                 watch.tell("prepared", replica)
 
-    def patch(module: Any) -> None:
+    def patch(module: ModuleType) -> None:
         import torch._C._distributed_c10d as c10d
 
         around(
@@ -149,12 +164,12 @@ def attach(watch: Watch) -> None:
     when_imported("torch.nn.modules.module", _patch_conversions)
 
 
-def _patch_conversions(module: Any) -> None:
-    def kinds(args: tuple[Any, ...], _: Any = None) -> dict[int, Any]:
+def _patch_conversions(module: ModuleType) -> None:
+    def kinds(args: Args, _: object = None) -> dict[int, tuple[dtype, device]]:
         found = args[0]._parameters.values() if replicas else ()
         return {id(tensor): (tensor.dtype, tensor.device) for tensor in found if tensor is not None}
 
-    def converted(args: tuple[Any, ...], _: Any, before: dict[int, Any]) -> None:
+    def converted(args: Args, _: object, before: dict[int, tuple[dtype, device]]) -> None:
         changed = {key for key, kind in kinds(args).items() if before.get(key, kind) != kind}
         for replica in replicas if changed else ():
             ddp = replica.module()

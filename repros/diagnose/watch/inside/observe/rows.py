@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any
+from types import ModuleType
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -34,11 +34,11 @@ def attach(watch: Watch) -> None:
     when_imported("datasets.arrow_dataset", functools.partial(_patch_rows, watch))
 
 
-def _patch_streams(watch: Watch, module: Any) -> None:
-    def derived(method: str, args: tuple[Any, ...], kwargs: dict[str, Any], child: Any) -> None:
+def _patch_streams(watch: Watch, module: ModuleType) -> None:
+    def derived(method: str, args: Args, kwargs: Kwargs, child: object) -> None:
         watch.tell("stream_derived", args[0] if args else kwargs.get("dataset"), child, method)
 
-    def epoch_set(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def epoch_set(args: Args, kwargs: Kwargs) -> None:
         watch.tell("stream_epoch_set", args[0], args[1] if len(args) > 1 else kwargs.get("epoch"))
 
     kind = module.IterableDataset
@@ -54,8 +54,8 @@ def _patch_streams(watch: Watch, module: Any) -> None:
     around(kind, "__iter__", before=lambda args, _: watch.tell("stream_begins", args[0]))
 
 
-def _patch_rows(watch: Watch, module: Any) -> None:
-    def called(told: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+def _patch_rows(watch: Watch, module: ModuleType) -> None:
+    def called(told: str, args: Args, kwargs: Kwargs, result: object) -> None:
         watch.tell(told, args[0], args[1:], kwargs, result)
 
     for name, told in _METHODS.items():

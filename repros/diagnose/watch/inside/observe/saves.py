@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -16,25 +16,25 @@ from repros.simulated_gpus.import_hooks import when_imported
 def attach(watch: Watch) -> None:
     """Observe saving once torch and concurrent.futures are imported."""
 
-    def submitted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def submitted(args: Args, kwargs: Kwargs) -> None:
         watch.tell("submitted", [*args[2:], *kwargs.values()])
 
-    def saving(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def saving(args: Args, kwargs: Kwargs) -> None:
         watch.tell("saving", kwargs.get("obj", args[0] if args else None))
 
-    def patch(module: Any) -> None:
+    def patch(module: ModuleType) -> None:
         around(module.ThreadPoolExecutor, "submit", before=submitted)
 
     when_imported("concurrent.futures.thread", patch)
 
-    def taken(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def taken(args: Args, kwargs: Kwargs, result: object) -> None:
         if len(args) == 1 and kwargs.get("destination") is None:  # not a part of another's
             watch.tell("state_taken", args[0], result)
 
-    def loading(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def loading(args: Args, kwargs: Kwargs) -> None:
         watch.tell("state_loading", args[0], kwargs.get("state_dict", args[1] if len(args) > 1 else None))
 
-    def patch_module(module: Any) -> None:
+    def patch_module(module: ModuleType) -> None:
         around(module.Module, "state_dict", returned=taken)
         around(module.Module, "load_state_dict", before=loading)
 

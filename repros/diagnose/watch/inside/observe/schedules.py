@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import inspect
+from types import ModuleType
 from typing import Any
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -21,8 +22,8 @@ def attach(watch: Watch) -> None:
         when_imported(name, lambda module: _patch_scaler(watch, module.GradScaler))
 
 
-def _patch_schedulers(watch: Watch, module: Any) -> None:
-    def loaded(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+def _patch_schedulers(watch: Watch, module: ModuleType) -> None:
+    def loaded(args: Args, kwargs: Kwargs, _: object) -> None:
         watch.tell("schedule_loaded", args[0], *args[1:2], *kwargs.values())
 
     around(module.LRScheduler, "__init__", after=lambda args, *_: watch.tell("scheduled", args[0]))
@@ -32,7 +33,7 @@ def _patch_schedulers(watch: Watch, module: Any) -> None:
 
 
 def _patch_scaler(watch: Watch, kind: Any) -> None:
-    def steps(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def steps(args: Args, kwargs: Kwargs) -> None:
         watch.tell("scaler_steps", args[0], args[1] if len(args) > 1 else kwargs.get("optimizer"))
 
     if "step" in vars(kind):

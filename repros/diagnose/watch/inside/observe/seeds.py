@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -12,10 +12,10 @@ from repros.simulated_gpus.import_hooks import when_imported
 def attach(watch: Watch) -> None:
     """Observe seeding once torch is imported."""
 
-    def seeded(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+    def seeded(args: Args, kwargs: Kwargs, _: object) -> None:
         watch.tell("seeded", kwargs.get("seed", args[0] if args else None))
 
-    def patch(module: Any) -> None:
+    def patch(module: ModuleType) -> None:
         around(module, "manual_seed", after=seeded)
         module.random.manual_seed = module.manual_seed
 

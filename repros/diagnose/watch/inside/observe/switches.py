@@ -5,9 +5,7 @@ A class with a `train` of its own is seen where that calls `Module.train`, as it
 
 from __future__ import annotations
 
-from typing import Any
-
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -15,7 +13,7 @@ from repros.simulated_gpus.import_hooks import when_imported
 def attach(watch: Watch) -> None:
     """Observe switches once torch.nn is imported."""
 
-    def switching(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def switching(args: Args, kwargs: Kwargs) -> None:
         watch.tell("switching", args[0], bool(kwargs.get("mode", args[1] if len(args) > 1 else True)))
 
     when_imported("torch.nn.modules.module", lambda module: around(module.Module, "train", before=switching))

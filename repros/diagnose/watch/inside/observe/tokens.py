@@ -8,9 +8,10 @@ of its `apply_chat_template`. `collated(collator, examples, batch)`: DataCollato
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from types import ModuleType
 
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -24,16 +25,16 @@ _NUMBERING = {
 def attach(watch: Watch) -> None:
     """Observe each class once its module is imported."""
 
-    def patch_tokenizers(module: Any) -> None:
+    def patch_tokenizers(module: ModuleType) -> None:
         for name, told in (("__call__", "tokenized"), ("apply_chat_template", "templated")):
             if hasattr(module.PreTrainedTokenizerBase, name):
                 around(module.PreTrainedTokenizerBase, name, returned=_tell_call(watch, told))
 
-    def collated(args: tuple[Any, ...], kwargs: dict[str, Any], batch: Any) -> None:
+    def collated(args: Args, kwargs: Kwargs, batch: object) -> None:
         examples = args[1] if len(args) > 1 else next(iter(kwargs.values()), None)
         watch.tell("collated", args[0], examples, batch)
 
-    def patch_collator(module: Any) -> None:
+    def patch_collator(module: ModuleType) -> None:
         around(module.DataCollatorForLanguageModeling, "torch_call", returned=collated)
 
     when_imported("transformers.tokenization_utils_base", patch_tokenizers)
@@ -42,14 +43,14 @@ def attach(watch: Watch) -> None:
         when_imported(place, functools.partial(_patch_model, watch, name))
 
 
-def _tell_call(watch: Watch, told: str) -> Any:
-    def called(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+def _tell_call(watch: Watch, told: str) -> Callable[[Args, Kwargs, object], None]:
+    def called(args: Args, kwargs: Kwargs, result: object) -> None:
         watch.tell(told, args[0], args[1:], kwargs, result)
 
     return called
 
 
-def _patch_model(watch: Watch, name: str, module: Any) -> None:
+def _patch_model(watch: Watch, name: str, module: ModuleType) -> None:
     kind = getattr(module, name, None)
     if kind is not None:
         around(kind, "forward", before=lambda args, kwargs: watch.tell("numbered", args[1:], kwargs))

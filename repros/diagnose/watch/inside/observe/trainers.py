@@ -8,9 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from repros.diagnose.watch.inside.observe.patch import around
+from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, Observer, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -27,21 +25,21 @@ def _patch_arguments(watch: Watch, kind: type) -> None:
 
 
 def _patch_trainer(watch: Watch, kind: type) -> None:
-    def loads(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def loads(args: Args, kwargs: Kwargs) -> bool:
         return kwargs.get("checkpoint", args[1] if len(args) > 1 else None) is not None
 
-    def resuming(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def resuming(args: Args, kwargs: Kwargs) -> None:
         if loads(args, kwargs):
             watch.tell("resuming", args[0])
 
-    def resumed(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> None:
+    def resumed(args: Args, kwargs: Kwargs, _: object) -> None:
         if loads(args, kwargs):
             watch.tell("resumed", args[0])
 
-    def training(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def training(args: Args, kwargs: Kwargs) -> None:
         watch.tell("training_on", args[0], kwargs.get("inputs", args[2] if len(args) > 2 else None))  # noqa: PLR2004
 
-    observers: dict[str, dict[str, Any]] = {
+    observers: dict[str, dict[str, Observer]] = {
         "create_scheduler": {"before": lambda args, _: watch.tell("scheduling", args[0])},
         "_load_optimizer_and_scheduler": {"before": resuming, "after": resumed},
         "training_step": {"before": training},
@@ -54,10 +52,10 @@ def _patch_trainer(watch: Watch, kind: type) -> None:
 
 
 def _patch_stopping(watch: Watch, kind: type) -> None:
-    def begins(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def begins(args: Args, kwargs: Kwargs) -> None:
         watch.tell("stopping_begins", args[0], kwargs.get("state", args[2] if len(args) > 2 else None))  # noqa: PLR2004
 
-    def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def asked(args: Args, kwargs: Kwargs) -> None:
         watch.tell("stopping_asked", args[0], kwargs.get("args", args[1] if len(args) > 1 else None))
 
     around(kind, "on_train_begin", before=begins)

@@ -1,0 +1,1 @@
+"""Checks of `torch.amp`: the gradient scaler of mixed precision."""

@@ -1,0 +1,1 @@
+"""Checks of `torch.utils.data`: samplers, shuffling, random seeds and iterable data sets."""

@@ -1,0 +1,1 @@
+"""Checks of `torch.distributed`: DistributedDataParallel, data sharding, collectives and deadlocks of ranks."""

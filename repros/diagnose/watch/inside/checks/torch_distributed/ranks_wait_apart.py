@@ -1,0 +1,158 @@
+"""The ranks of a program do not wait for one another at different places.
+
+## What it does
+Reports `ranks_wait_apart`, by where one of them waits, if every rank makes no progress in a collective or a backward
+for 20 seconds, in calls of different names, and its process uses less than a twentieth of a processor. The process
+outside compares.
+
+## Why is this bad?
+It is a deadlock. Nothing is raised before the process group's timeout of 30 minutes.
+
+## Example
+`if rank == 0: trainer.save_checkpoint(path)`: rank 0 waits in a barrier for ranks that train on.
+
+## Known misses
+Programs in which one rank computes, reads or writes, as one that saves a checkpoint while the others wait. Ranks in
+calls of one name. Remote procedure calls. GPUs on which a host waits by spinning.
+
+## Cost
+A thread in each process with a process group, which reads the main thread's stack every five seconds. None if no check
+of this family may report.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.observe.frames import is_ours
+from repros.diagnose.watch.inside.observe.replicas import run_name
+from repros.diagnose.watch.inside.place import user_place
+from repros.diagnose.watch.inside.watch import Watch
+
+CHECKS = (
+    Check("ranks_wait_apart_saving", "a rank is in Lightning's `save_checkpoint`"),
+    Check("ranks_wait_apart_logging", "a rank is in Lightning's `log` with `sync_dist`"),
+    Check("ranks_wait_apart_epoch", "a rank reduces what Lightning has logged in an epoch"),
+    Check("ranks_wait_apart", "the ranks wait anywhere else"),
+)
+
+PERIOD, STILL = 5.0, 20.0
+"""Seconds between two looks, and those after which a process stands still."""
+_GOING_ON = ("collective", "replica", "before_backward", "after_backward", "before_step")
+_IDLE = 0.05
+"""Processors that a process uses at most while it waits."""
+
+
+class _Waiting:
+    """What the thread knows between two looks."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._pid = 0
+        self._key: list[Any] = []
+
+    def begins(self, *_: object) -> None:
+        """Start the thread with the first in this process that needs other ranks."""
+        if self._pid == os.getpid() or not any(self._watch.wants(check.name) for check in CHECKS):
+            return
+        import torch.distributed as dist
+
+        if dist.is_initialized() and dist.get_world_size() > 1:
+            self._pid = os.getpid()
+            self._key = [run_name(), dist.get_world_size()]
+            over = threading.Event()
+            thread = threading.Thread(target=self._look, args=(over,), name="repros-watch", daemon=True)
+            thread.start()
+            atexit.register(_end, self._pid, thread, over)
+
+    def _look(self, over: threading.Event) -> None:
+        options = self._watch.options
+        state: list[object] | None = None
+        since = used = 0.0
+        is_reported = False
+        while not over.wait(PERIOD) and self._watch.options is options:
+            now = [*map(self._watch.count, _GOING_ON), *_stack(_main_frame())]
+            if now != state:
+                if is_reported:
+                    self._watch.events.write("moved", key=self._key)
+                state, since, used, is_reported = now, time.monotonic(), time.process_time(), False
+                continue
+            seconds = time.monotonic() - since
+            if not is_reported and seconds >= STILL and time.process_time() - used < _IDLE * seconds:
+                is_reported = self._report(_main_frame())
+
+    def _report(self, frame: FrameType | None) -> bool:
+        call, check = _call(frame), _check_of(frame)
+        if call is None or not self._watch.wants(check):
+            return False
+        facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_place(frame)}
+        self._watch.events.write("waiting", check=check, **facts)
+        return True
+
+
+def _end(pid: int, thread: threading.Thread, over: threading.Event) -> None:
+    """End a thread of process `pid` before the interpreter ends; a forked child does not have it.
+
+    A look that the interpreter's end cuts short may hold the last reference to a tensor of the main thread's frames.
+    Python ends the thread while torch frees that tensor, inside C++ that cannot be unwound: the process aborts.
+    """
+    if os.getpid() == pid:
+        over.set()
+        thread.join()
+
+
+def _main_frame() -> FrameType | None:
+    """Return where the main thread is; whoever keeps the frame keeps all that its functions refer to."""
+    return sys._current_frames().get(threading.main_thread().ident or 0)
+
+
+def listen(watch: Watch) -> None:
+    """Attach the checks."""
+    checks = _Waiting(watch)
+    for observation in ("collective", "replica"):
+        watch.listen(observation, checks.begins)
+
+
+def _stack(frame: FrameType | None) -> list[tuple[int, int]]:
+    found = []
+    while frame is not None:
+        found.append((id(frame), frame.f_lasti))
+        frame = frame.f_back
+    return found
+
+
+def _call(frame: FrameType | None) -> str | None:
+    """Return the function that waits for other ranks: a collective's, `backward`, or None."""
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    found = None
+    while frame is not None:
+        file = frame.f_code.co_filename.replace("\\", "/")
+        if "/torch/autograd/" in file:
+            return "backward"
+        if "/torch/distributed/" not in file or "/torch/distributed/rpc/" in file:
+            break
+        # torch's own decorators are called `wrapper`; the outermost of its functions is the one that was called.
+        found = frame.f_code.co_name if frame.f_code.co_name != "wrapper" else found
+        frame = frame.f_back
+    return found
+
+
+def _check_of(frame: FrameType | None) -> str:
+    """Return the check that speaks, by what Lightning does on this rank."""
+    names = set()
+    while frame is not None:
+        names.add(frame.f_code.co_name)
+        frame = frame.f_back
+    if "save_checkpoint" in names:
+        return "ranks_wait_apart_saving"
+    if "_sync_ddp" in names:
+        return "ranks_wait_apart_logging" if "log" in names else "ranks_wait_apart_epoch"
+    return "ranks_wait_apart"

@@ -1,0 +1,1 @@
+"""Checks of `torch.nn`: modules, their modes and weights, and losses."""

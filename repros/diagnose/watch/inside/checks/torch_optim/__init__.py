@@ -1,0 +1,1 @@
+"""Checks of `torch.optim`: optimizers, their gradients and states, and learning rate schedulers."""

@@ -1,0 +1,1 @@
+"""Checks of Hugging Face transformers: collators, tokenizers and the Trainer."""
