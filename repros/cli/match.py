@@ -68,7 +68,7 @@ def match(
         environment = describe(python)
     lines = log.decode_lines(_read_log(log_file), _log_name(log_file)) if log_file else None
     evidence = match_evidence(lines, read_dumps(dumps), catalogue, environment)
-    found, hangs = evidence.found, evidence.hangs
+    found, hangs = evidence.match, evidence.hangs
     ids = [candidate.repro.id for candidate in found.candidates]
     if as_json:
         confirmed = run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
@@ -82,7 +82,7 @@ def match(
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
             if ids:
                 run_candidates(catalogue, ids, python, quiet=False)
-    return FOUND if found.candidates or any(hang.is_seen for hang in hangs) else NOT_FOUND
+    return FOUND if found.candidates or any(hang.has_waiting_ranks for hang in hangs) else NOT_FOUND
 
 
 def _log_name(file: Path) -> str:

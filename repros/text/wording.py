@@ -14,10 +14,10 @@ def relative_to_cwd(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def count(number: int, noun: str) -> str:
-    """Return `1 cell`, `2 cells`, `2 processes`."""
-    plural = "es" if noun.endswith("s") else "s"
-    return f"{number} {noun}{'' if number == 1 else plural}"
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return `1 cell`, `2 cells`, `2 processes`; `plural` is for a noun whose plural ends neither in -s nor in -es."""
+    plural = plural or f"{noun}{'es' if noun.endswith('s') else 's'}"
+    return f"{number} {noun if number == 1 else plural}"
 
 
 def own_requirements(repro: Repro, variant: Variant) -> list[str]:

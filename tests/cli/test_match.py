@@ -31,8 +31,8 @@ works     fixed: returns
 """
 
 NO_DUMP = (
-    "has no flight recorder's dump among its 2 files; expected one for each rank, which "
-    "TORCH_NCCL_DEBUG_INFO_TEMP_FILE (or TORCH_FR_DUMP_TEMP_FILE) names."
+    "has no flight recorder dump among its 2 files; expected one for each rank, named by "
+    "TORCH_NCCL_DEBUG_INFO_TEMP_FILE (or TORCH_FR_DUMP_TEMP_FILE)."
 )
 ALONE = (
     "--confirm needs --python PATH, the environment to run on, and --python needs --confirm. "
@@ -82,7 +82,7 @@ def test_a_log_without_an_exception_leads_to_the_watch(repros: Command, monkeypa
     assert (code, out.splitlines()[2:4]) == (
         1,
         [
-            "next      repros watch -- python train.py (the program as you run it: failures that raise nothing)",
+            "next      repros watch -- python train.py (your own command: finds silent failures)",
             "          repros list",
         ],
     )
@@ -251,9 +251,9 @@ def test_a_watchdogs_lines_in_a_log(repros: Command, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("empty",), "empty has no flight recorder's dump among its 0 files; expected one for each rank, which"),
-        (("bad_0",), "bad_0 is refused: its pickle holds more than plain values (GLOBAL os system at byte 2)"),
-        (("cut_0",), "cut_0 is a pickle that is cut off or damaged"),
+        (("empty",), "empty has no flight recorder dump among its 0 files; expected one for each rank, named"),
+        (("bad_0",), "bad_0 is refused: its pickle has more than plain values (GLOBAL os system at byte 2)"),
+        (("cut_0",), "cut_0 is a truncated or damaged pickle"),
         (("gone",), "gone cannot be read (No such file or directory)"),
     ],
 )

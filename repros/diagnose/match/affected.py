@@ -30,11 +30,11 @@ class AffectedState(StrEnum):
 
 @dataclass(frozen=True)
 class AffectedCheck:
-    """The state, and the ranges and versions that it follows from."""
+    """The state, and the ranges and versions that determine it."""
 
     state: AffectedState
     ranges: tuple[AnyOf, ...]
-    """The failure is expected if all of them hold; empty: every release is affected."""
+    """The failure is expected if all of them apply; empty: every release is affected."""
     versions: Mapping[str, tuple[str, ...]]
     """The versions that the log states for packages of the ranges."""
     missing: tuple[str, ...]
@@ -44,12 +44,12 @@ class AffectedCheck:
     all_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The versions that the log states for any package."""
     gaps: tuple[UnmetRequirement, ...] = ()
-    """If that is why the state is unknown: what the script needs and these versions do not meet."""
+    """The script's requirements that these versions do not meet, if they are why the state is unknown."""
     exists: tuple[AnyOf, ...] = ()
-    """If these versions are not affected because they do not have what fails: the ranges that have it."""
+    """The releases that have the failing function, if these versions are unaffected because they lack it."""
 
     def allows(self, repro: Repro, variant: Variant) -> bool:
-        """Whether the versions in the log, as far as it states them, meet what a variant needs beyond its repro."""
+        """Whether the versions that the log states meet the requirements that a variant adds to its repro's."""
         conditions = [AnyOf((Term(requirement),)) for requirement in repro.own_requirements(variant)]
         return _overlap(conditions, self.all_versions) is not Overlap.NONE
 
@@ -59,14 +59,14 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
 
     Args:
         repro: the repro.
-        variants: the variants that show the failure in the log. The failing one decides if it is among them.
+        variants: the variants with the failure in the log. If `failing` is among them, it decides.
         versions: the versions in the log; if it has several of one package, they must agree.
     """
     shown = sorted(variants, key=lambda variant: variant.name != "failing") or [repro.failing]
     ranges = shown[0].affected
     exists, gaps = existence(repro, shown[0]), find_unmet(repro, shown[0], partial(_met, versions))
-    found, there = _overlap(ranges, versions), _overlap(exists, versions)
-    settled = settle(found, there, gaps)
+    affected, there = _overlap(ranges, versions), _overlap(exists, versions)
+    settled = settle(affected, there, gaps)
     state = _STATES.get(settled, AffectedState.UNKNOWN)
     others = [
         variant.name
@@ -81,13 +81,13 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
         tuple(name for name in packages_of(ranges) if name not in versions),
         tuple(others) if state is AffectedState.NOT_AFFECTED else (),
         versions,
-        gaps if settled is not found and state is AffectedState.UNKNOWN else (),
+        gaps if settled is not affected and state is AffectedState.UNKNOWN else (),
         exists if there is Overlap.NONE else (),
     )
 
 
 def _overlap(conditions: Iterable[AnyOf], versions: Mapping[str, tuple[str, ...]]) -> Overlap:
-    """Return whether the versions meet all conditions; a package without a version in the log may be absent or not."""
+    """Return whether the versions meet all conditions; a package without a version in the log counts as unknown."""
 
     def compare(term: Term) -> Overlap:
         answers = _answers(term.requirement, versions)
@@ -97,7 +97,7 @@ def _overlap(conditions: Iterable[AnyOf], versions: Mapping[str, tuple[str, ...]
 
 
 def _met(versions: Mapping[str, tuple[str, ...]], requirement: Requirement) -> Overlap:
-    """Return how many of a package's versions meet a requirement; what the log does not say counts as met."""
+    """Return how many of a package's versions meet a requirement; a version that the log omits counts as met."""
     answers = _answers(requirement, versions)
     return Overlap.SOME if len(answers) > 1 else _ANSWERED.get(frozenset(answers), Overlap.ALL)
 

@@ -1,21 +1,22 @@
-"""Decide which repros the failures in a log may be, how certain that is, and why.
+"""Find the repros that the failures in a log may show, and the confidence of each.
 
-First each exception's class and message are compared with the signatures. Then its stack: see `sightings`. Then the
-versions that the log states.
+Compared in this order: the class and the message of each exception with the signatures, its stack with the evidence for
+and against each repro (`occurrences`), the versions in the log with the affected releases. Documented messages outside
+of exceptions (`pasted`) count for the repros about which no exception has decided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from repros.diagnose.match.affected import AffectedCheck, AffectedState, check_affected
-from repros.diagnose.match.failures import Failure
+from repros.diagnose.match.failures import LogFailure
 from repros.diagnose.match.hints import hints_of
 from repros.diagnose.match.index import SignatureIndex
-from repros.diagnose.match.sightings import RuledOut, Sighting, judge_sightings, rule_out_by_scripts
-from repros.diagnose.match.stack import Stack
+from repros.diagnose.match.occurrences import Occurrence, RuledOut, judge_occurrences, rule_out_by_scripts
+from repros.diagnose.match.pasted import find_messages
 from repros.model import Repro
 
 
@@ -39,67 +40,101 @@ class Candidate:
 
     repro: Repro
     confidence: Confidence
-    sightings: tuple[Sighting, ...]
+    occurrences: tuple[Occurrence, ...]
     """Best evidence first, at least one."""
     affected: AffectedCheck
-    rivals: tuple[str, ...]
-    """Ids of the other repros that have the message of its best sighting."""
+    alternatives: tuple[str, ...]
+    """Ids of the other repros that have the message of its best occurrence."""
     words: int = 0
-    """How many words in the log speak for it."""
+    """The number of its words that are in the log."""
     without_words: tuple[Repro, ...] = ()
-    """The other repros with the symptom of its best sighting, of whose calls and words the log has none."""
+    """The other repros with the symptom of its best occurrence, of which the log has neither a call nor a word."""
 
     @property
     def sort_key(self) -> tuple[int, int, bool, int, int, bool, str]:
-        """More certain ones first, then longer matched text, more words for it, affected versions, and usual causes.
+        """More certain first, then longer matched text, more words, affected versions, and usual causes.
 
         Versions that are not affected come last whatever the words.
         """
         certainty = list(Confidence).index(self.confidence)
-        length = len(self.sightings[0].match.matched_text)
+        length = len(self.occurrences[0].match.matched_text)
         state = self.affected.state
         is_unusual = not hints_of(self.repro).usual_cause
-        is_free = state is AffectedState.NOT_AFFECTED
-        return (certainty, -length, is_free, -self.words, state.order, is_unusual, self.repro.id)
+        is_unaffected = state is AffectedState.NOT_AFFECTED
+        return (certainty, -length, is_unaffected, -self.words, state.order, is_unusual, self.repro.id)
 
 
 def find_candidates(
-    failures: Iterable[Failure],
+    failures: Iterable[LogFailure],
     index: SignatureIndex,
     versions: Mapping[str, tuple[str, ...]],
     lines: Iterable[tuple[int, str]] = (),
 ) -> tuple[tuple[Candidate, ...], tuple[RuledOut, ...]]:
-    """Return the repros that the failures may be, the most certain first, and those that a line contradicts.
+    """Return the repros that a log may show, the most certain first, and those that a line contradicts.
 
     Args:
         failures: the failures in the log.
         index: the catalogue's signatures.
         versions: the versions that the log states.
-        lines: the log, whose words decide between repros with the same message.
+        lines: the log: its words decide between repros with the same message, and it may have documented messages
+            outside of exceptions.
     """
-    sightings: dict[str, list[Sighting]] = {}
+    exceptions = _judge(failures, index, lines)
+    messages = _judge(find_messages(lines, index, exceptions.decided), index, lines).without(exceptions.decided)
+    groups = [*exceptions.groups.values(), *messages.groups.values()]
+    log_words = exceptions.log_words | messages.log_words
+    candidates = [_candidate(group, versions, log_words) for group in groups]
+    candidates = [_with_unsupported(one, [*exceptions.unsupported, *messages.unsupported]) for one in candidates]
+    return sort_candidates(candidates), (*exceptions.ruled_out, *messages.ruled_out)
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """The occurrences of repros in failures."""
+
+    groups: Mapping[str, Sequence[Occurrence]]
+    """Those that count, by the id of their repro."""
+    unsupported: Sequence[Occurrence]
+    """Common messages and symptoms without a call or a word that supports them."""
+    ruled_out: Sequence[RuledOut]
+    """One entry for each repro without an occurrence that counts."""
+    log_words: frozenset[str]
+    """The words of these repros that are in the log."""
+
+    @property
+    def decided(self) -> frozenset[str]:
+        """The ids of the repros that have an occurrence, or are ruled out."""
+        return frozenset((*self.groups, *(out.entry.repro.id for out in self.ruled_out)))
+
+    def without(self, ids: Collection[str]) -> _Judgement:
+        """Return it without the occurrences of some repros."""
+        groups = {id_: group for id_, group in self.groups.items() if id_ not in ids}
+        ruled_out = [out for out in self.ruled_out if out.entry.repro.id not in ids]
+        return replace(self, groups=groups, ruled_out=ruled_out)
+
+
+def _judge(failures: Iterable[LogFailure], index: SignatureIndex, lines: Iterable[tuple[int, str]]) -> _Judgement:
+    by_repro: dict[str, list[Occurrence]] = {}
     ruled_out: list[RuledOut] = []
     for failure in failures:
-        stack = Stack(failure)
         for link in failure.links:
-            kept, out = judge_sightings(failure, link, tuple(index.find_matches(link.raised)), stack)
-            ruled_out += out
-            for sighting in kept:
-                sightings.setdefault(sighting.repro.id, []).append(sighting)
-    own = [sighting for group in sightings.values() for sighting in group if sighting.in_own_script]
-    log_words = _find_words(sightings, lines)
-    candidates, unheard = [], []
-    for group in sightings.values():
-        allowed = _that_words_allow(group, log_words)
-        unheard += [] if allowed else group
-        kept, out = rule_out_by_scripts(allowed, own)
-        ruled_out += out
+            occurrences, contradicted = judge_occurrences(failure, link, tuple(index.find_matches(link.raised)))
+            ruled_out += contradicted
+            for occurrence in occurrences:
+                by_repro.setdefault(occurrence.repro.id, []).append(occurrence)
+    own = [occurrence for group in by_repro.values() for occurrence in group if occurrence.in_own_script]
+    log_words = _find_words(by_repro, lines)
+    groups, unsupported = {}, []
+    for id_, group in by_repro.items():
+        supported = [occurrence for occurrence in group if _is_supported(occurrence, log_words)]
+        unsupported += [] if supported else group
+        kept, contradicted = rule_out_by_scripts(supported, own)
+        ruled_out += contradicted
         if kept:
-            candidates.append(_candidate(kept, versions, log_words))
-    candidates = [_with_unheard(candidate, unheard) for candidate in candidates]
-    found = {candidate.repro.id for candidate in candidates}
-    by_id = {out.entry.repro.id: out for out in reversed(ruled_out) if out.entry.repro.id not in found}
-    return sort_candidates(candidates), tuple(reversed(by_id.values()))
+            groups[id_] = kept
+    # Each repro's first contradiction, in the order of the last ones.
+    first = {out.entry.repro.id: out for out in reversed(ruled_out) if out.entry.repro.id not in groups}
+    return _Judgement(groups, unsupported, tuple(reversed(first.values())), log_words)
 
 
 def sort_candidates(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -107,59 +142,54 @@ def sort_candidates(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(sorted(candidates, key=lambda candidate: candidate.sort_key))
 
 
-def _that_words_allow(sightings: Iterable[Sighting], log_words: frozenset[str]) -> list[Sighting]:
-    """Leave out common messages and symptoms without a call and without a word that speaks for the repro."""
-    return [
-        sighting
-        for sighting in sightings
-        if not (sighting.match.is_common or (sighting.match.is_symptom and sighting.hints.needs_more))
-        or sighting.evidence
-        or (not sighting.names_frames and _count_words(sighting.repro, log_words))
-    ]
+def _is_supported(occurrence: Occurrence, log_words: frozenset[str]) -> bool:
+    """Whether an occurrence counts: a common message or a symptom needs a call or a word of the repro."""
+    match = occurrence.match
+    needs_support = match.is_common or (match.is_symptom and occurrence.hints.needs_more)
+    has_words = not occurrence.names_frames and _count_words(occurrence.repro, log_words) > 0
+    return not needs_support or bool(occurrence.evidence) or has_words
 
 
 def _candidate(
-    sightings: Iterable[Sighting], versions: Mapping[str, tuple[str, ...]], log_words: frozenset[str]
+    occurrences: Iterable[Occurrence], versions: Mapping[str, tuple[str, ...]], log_words: frozenset[str]
 ) -> Candidate:
-    ordered = tuple(sorted(sightings, key=lambda sighting: sighting.sort_key))
+    ordered = tuple(sorted(occurrences, key=lambda occurrence: occurrence.sort_key))
     best = ordered[0]
     affected = check_affected(best.repro, best.match.entry.variants, versions)
     words = _count_words(best.repro, log_words)
-    rivals = tuple(sorted(best.rivals))
-    return Candidate(best.repro, _confidence(best, affected), ordered, affected, rivals, words)
+    alternatives = tuple(sorted(best.alternatives))
+    return Candidate(best.repro, _confidence(best, affected), ordered, affected, alternatives, words)
 
 
-def _with_unheard(candidate: Candidate, unheard: Iterable[Sighting]) -> Candidate:
-    """Add the repros whose symptom is the candidate's own, and for which no call and no word speaks."""
-    best = candidate.sightings[0]
+def _with_unsupported(candidate: Candidate, unsupported: Iterable[Occurrence]) -> Candidate:
+    """Add the repros with the candidate's symptom of which the log has neither a call nor a word."""
+    best = candidate.occurrences[0]
     if not best.match.is_symptom:
         return candidate
-    same = (other.repro for other in unheard if other.match.is_symptom and other.link == best.link)
+    same = (other.repro for other in unsupported if other.match.is_symptom and other.link == best.link)
     return replace(candidate, without_words=tuple(dict.fromkeys(same)))
 
 
-def _find_words(sightings: Mapping[str, Sequence[Sighting]], lines: Iterable[tuple[int, str]]) -> frozenset[str]:
-    """Return the words of the sighted repros that are in the log, whatever their case; the log is read once."""
-    wanted = {word for group in sightings.values() for word in hints_of(group[0].repro).words}
-    if not wanted:
-        return frozenset()
-    found: set[str] = set()
-    for _, text in lines:
+def _find_words(occurrences: Mapping[str, Sequence[Occurrence]], lines: Iterable[tuple[int, str]]) -> frozenset[str]:
+    """Return the words of these repros that are in the log, whatever their case."""
+    wanted = {word for group in occurrences.values() for word in hints_of(group[0].repro).words}
+    present: set[str] = set()
+    for _, text in lines if wanted else ():
         lower = text.lower()
-        found.update(word for word in wanted if word in lower)
-        wanted -= found
-    return frozenset(found)
+        present.update(word for word in wanted if word in lower)
+        wanted -= present
+    return frozenset(present)
 
 
 def _count_words(repro: Repro, log_words: frozenset[str]) -> int:
     return len(log_words.intersection(hints_of(repro).words))
 
 
-def _confidence(best: Sighting, affected: AffectedCheck) -> Confidence:
+def _confidence(best: Occurrence, affected: AffectedCheck) -> Confidence:
     if best.in_own_script:
         return Confidence.CERTAIN
     is_decided = best.frames_agree or best.is_own_message
-    if best.rivals or not is_decided or affected.state is AffectedState.NOT_AFFECTED:
+    if best.alternatives or not is_decided or affected.state is AffectedState.NOT_AFFECTED:
         return Confidence.POSSIBLE
     if best.match.is_symptom:
         return Confidence.POSSIBLE

@@ -1,8 +1,8 @@
-"""What tells a failure from others in logs as people paste them, beyond its signature: the file `match.toml`.
+"""Hints to recognise a failure in pasted logs, in addition to its signature: the file `match.toml`.
 
 A signature is exact, because a verdict depends on it. A pasted log often has only a part of the message, or the wording
-of another release, and words of the program around it. That is knowledge about logs and not about the failure, so it is
-not in the script's header: `match.toml` lies in the folder of a catalogue, and has a table for each id that needs one.
+of another release, and words of the program around it. This is knowledge about logs and not about the failure, so it is
+not in the script's header: `match.toml` is in the folder of a catalogue, with a table for each id that needs one.
 """
 
 from __future__ import annotations
@@ -23,39 +23,40 @@ NAME = "match.toml"
 
 @dataclass(frozen=True)
 class Hints:
-    """What tells a failure in a pasted log. It never makes more than a possible candidate."""
+    """Hints to recognise a failure in a pasted log. Hints alone make a repro at most a possible candidate."""
 
     texts: tuple[str, ...] = ()
     """Further parts of its message, and wordings of other releases."""
     common_texts: tuple[str, ...] = ()
-    """Wordings that the errors of many other calls have too. They count if the stack has one of `calls`, and in a log
-    without a stack if one of `words` is there."""
+    """Wordings that the errors of many other calls have too. They count if the stack has one of `calls`, or a log
+    without a stack has one of `words`."""
     other_texts: tuple[str, ...] = ()
     """Parts of the message that show another cause."""
     symptoms: tuple[str, ...] = ()
-    """What libraries print where it happens, and elsewhere too, of whatever class: a warning as it begins, or an error
-    that follows from it. If the repro has `calls` or `words`, one of them must be there, but for the usual cause."""
+    """Messages of libraries, of any exception class, when the failure occurs and in other cases too: a warning before
+    it, or an error that follows from it. They count if the log has one of `calls` or `words`, if there are any; those
+    of the usual cause always count."""
     own_message: str = ""
-    """The part of its message that nothing else prints, so that it is likely without a stack."""
+    """The part of its message that no other cause prints: with it, the repro is likely even without a stack."""
     calls: tuple[str, ...] = ()
-    """Calls that speak for it, besides the functions that its signature names: `part of a file's path`, or that with
-    `:` and how the function begins."""
+    """Calls that are evidence for it, in addition to the functions of its signature: `PART_OF_PATH` or
+    `PART_OF_PATH:START_OF_FUNCTION`."""
     waits: tuple[str, ...] = ()
-    """Calls, as in `calls`, below which a rank waits if the failure is a hang; dumps of a flight recorder have them."""
+    """For a hang, the calls in which a rank waits, in the form of `calls`; dumps of a flight recorder have them."""
     words: tuple[str, ...] = ()
-    """Words anywhere in a log, in lower case, that speak for this repro among those with the same message."""
+    """Words anywhere in a log, in lower case, that are evidence for this repro among those with the same message."""
     special_cases: tuple[str, ...] = ()
-    """Ids of the repros that are this failure inside a library: a call on the stack that speaks for one of them rules
-    this one out."""
+    """Ids of the repros that are this failure inside a library: a call on the stack that is evidence for one of them
+    rules this one out."""
     elsewhere: str = ""
-    """What to say if the stack has one of `calls` and none of the functions that its signature names."""
+    """The reason to give if the stack has one of `calls` and none of the functions of its signature."""
     other_causes: tuple[str, ...] = ()
-    """Causes of the message that are not documented here, each with the call to look at."""
+    """Undocumented causes of the message, each with the call to inspect."""
     usual_cause: bool = False
-    """Whether it is the most frequent cause of its message in public threads, and so the first if no word decides. Its
-    symptoms count alone."""
+    """Whether it is the most frequent cause of its message in public threads: it comes first if no word decides, and
+    its symptoms need no call or word."""
     common_message: bool = False
-    """Whether many other causes have its message, so that the message alone makes it no more than possible."""
+    """Whether many other causes have its message, so that the message alone makes it only possible."""
 
     @property
     def needs_more(self) -> bool:
@@ -92,11 +93,11 @@ def hints_of(repro: Repro) -> Hints:
         ReprosError: the file is invalid; the message has its path, the table and what was expected.
     """
     folder = repro.path.parent
-    return (_read_kept(folder / NAME) or _read_kept(folder.parent / NAME)).get(repro.id, _NONE)
+    return (_read_cached(folder / NAME) or _read_cached(folder.parent / NAME)).get(repro.id, _NONE)
 
 
 @cache
-def _read_kept(file: Path) -> Mapping[str, Hints]:
+def _read_cached(file: Path) -> Mapping[str, Hints]:
     return read_hints(file) if file.is_file() else {}
 
 
@@ -108,20 +109,20 @@ def read_hints(file: Path) -> Mapping[str, Hints]:
     """
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # among them what is not TOML, and not UTF-8
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, or not UTF-8
         raise ReprosError(f"{file} cannot be read ({error}); expected a table such as [RPR-0001].") from error
     return {id_: _hints(f"[{id_}] of {file}", table) for id_, table in tables.items()}
 
 
-def _hints(place: str, table: Any) -> Hints:
+def _hints(location: str, table: Any) -> Hints:
     if not isinstance(table, dict):
-        raise ReprosError(f"{place} = {quote(table)}; expected a table.")
+        raise ReprosError(f"{location} = {quote(table)}; expected a table.")
     values = {}
     for key, value in table.items():
         if key not in _KEYS:
-            raise ReprosError(f"unknown key {key!r} in {place}; expected one of: {', '.join(_KEYS)}.")
+            raise ReprosError(f"unknown key {key!r} in {location}; expected one of: {', '.join(_KEYS)}.")
         try:
             values[key] = _KEYS[key].parse(value)
         except (ValueError, TypeError):
-            raise ReprosError(f"{key} = {quote(value)} in {place}; expected {_KEYS[key].expected}.") from None
+            raise ReprosError(f"{key} = {quote(value)} in {location}; expected {_KEYS[key].expected}.") from None
     return Hints(**values)

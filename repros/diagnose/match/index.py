@@ -1,8 +1,8 @@
 """An index of the catalogue's signatures, so that an exception is compared with few of them.
 
-A message can only match a signature if it contains the signature's words. Each documented text is filed under one of
-its words, and an exception is compared only with the texts filed under a word of its message. Every text has probes,
-too, pairs of its longest words: a piece of a log without any of them is compared with nothing.
+A message matches a signature only if it contains the signature's words. Each documented text is indexed by one of its
+words, and an exception is compared only with the texts indexed by a word of its message. In addition, each text has
+probes, pairs of its longest words: a block of a log without any probe is not compared at all.
 """
 
 from __future__ import annotations
@@ -14,34 +14,35 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from repros.diagnose.match.hints import Hints, hints_of
-from repros.diagnose.match.squash import squash
 from repros.engine.signature import END, matched_text, normalise
 from repros.model import ExpectedOutcome, Raised, Repro, Signature, Variant
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _QUOTED_IN_PROSE = re.compile(r"\w+ \w+ \w+[^\"\u201c`]{0,200}[\"\u201c`]$")
-"""What is before a message that a sentence only mentions."""
+"""The text before a message that a sentence only mentions."""
 _LONGEST_LEAD = 300
-"""Characters before a message that are searched for it, so that the cost stays linear."""
-_PLACEHOLDERS = {
-    "address",
-    "device",
-    "rank",
-    "path",
-    "host",
-    "number",
-    "tensor",
-    "wrapper",
-    "aten",
-    "cuda",
-    "sim",
-}
+"""Characters before a message that are searched for such a text; a limit keeps the cost linear."""
+_PLACEHOLDERS = {"address", "device", "rank", "path", "host", "number", "tensor", "wrapper", "aten", "cuda", "sim"}
 """Words that normalising inserts or removes, so that a matching message may lack them."""
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&"}
+_ENTITY = re.compile("|".join(_ENTITIES))
+_DROPPED = re.compile(r"\\[nrt]|[\s*`\"'\\<>|\u2502\u2018\u2019\u201c\u201d\u00ab\u00bb\u200b\u2060\ufeff]+")
+"""Blank space, also as JSON writes it, quotes of any kind, Markdown's marks, and the sides of a box."""
+
+
+def squash(text: str) -> str:
+    """Return a text without blank space, quotes and Markdown, in lower case.
+
+    A message that was pasted, quoted, torn or escaped has the same squashed form.
+    """
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: _ENTITIES[entity[0]], text)
+    return _DROPPED.sub("", text).casefold()
 
 
 @dataclass(frozen=True)
 class SignatureEntry:
-    """One signature of one repro, and the variants that show it."""
+    """One signature of one repro, and the variants that document it."""
 
     repro: Repro
     signature: Signature
@@ -49,23 +50,23 @@ class SignatureEntry:
 
     @cached_property
     def hints(self) -> Hints:
-        """What else tells the repro in a pasted log."""
+        """The repro's hints."""
         return hints_of(self.repro)
 
     @cached_property
     def texts(self) -> tuple[tuple[str, str], ...]:
-        """The documented texts and those that people paste, with their squashed forms; the longest first."""
-        own = (text for text in self.signature.match if not text.endswith(END))  # what follows may be lost in a paste
+        """The documented texts and those of the hints, with their squashed forms; the longest first."""
+        own = (text for text in self.signature.match if not text.endswith(END))  # a paste may lose the end
         return _with_squashed((*own, *self.hints.texts))
 
     @cached_property
     def common_texts(self) -> tuple[tuple[str, str], ...]:
-        """The texts that count only with a call or a word, with their squashed forms."""
+        """The texts that need a call or a word as support, with their squashed forms."""
         return _with_squashed(self.hints.common_texts)
 
     @cached_property
     def symptoms(self) -> tuple[tuple[str, str], ...]:
-        """What may follow from the failure, with the squashed forms."""
+        """The messages that accompany the failure, with their squashed forms."""
         return _with_squashed(self.hints.symptoms)
 
     @property
@@ -84,18 +85,17 @@ class SignatureEntry:
 
     def find_symptom(self, squashed: str) -> SignatureMatch | None:
         """Return the match of a symptom with a squashed message."""
-        found = next((text for text, part in self.symptoms if part in squashed), None)
-        return SignatureMatch(self, found, is_documented=False, is_symptom=True) if found else None
+        symptom = next((text for text, part in self.symptoms if part in squashed), None)
+        return SignatureMatch(self, symptom, is_documented=False, is_symptom=True) if symptom else None
 
-    def document(self, raised: Raised) -> str | None:
-        """Return the documented text that an exception has.
+    def find_documented(self, raised: Raised) -> str | None:
+        """Return the documented text in an exception's message.
 
-        What the log has behind a message may be another writer's, so a text that ends the message may end its first
-        line.
+        The lines after a message may be another writer's, so a text that must end the message may end its first line.
         """
-        found = matched_text(raised, self.signature)
-        if found or not any(text.endswith(END) for text in self.signature.match):
-            return found
+        text = matched_text(raised, self.signature)
+        if text or not any(own.endswith(END) for own in self.signature.match):
+            return text
         return matched_text(replace(raised, message=raised.message.partition("\n")[0]), self.signature)
 
 
@@ -113,36 +113,38 @@ class SignatureMatch:
     matched_text: str
     """The documented text, normalised, that the exception's message contains."""
     is_documented: bool = True
-    """Whether the text is one of the signature's own, and not only one of `Hints.texts`."""
+    """Whether the text is one of the signature's own, not one of `Hints.texts`."""
     is_common: bool = False
-    """Whether the text counts only with a call on the stack or a word of the log."""
+    """Whether the text needs a call on the stack or a word of the log as support."""
     is_symptom: bool = False
-    """Whether the text is not the failure's own message, but what may follow from it."""
+    """Whether the text is not the failure's own message, but one that accompanies it."""
     is_wait: bool = False
-    """Whether the text is no message, but the call below which a rank of a hang waits."""
+    """Whether the text is the call in which a rank of a hang waits, not a message."""
     other_text: str = ""
-    """The part of the message that shows another cause, if there is one."""
+    """The part of the message that shows another cause, if any."""
 
 
 class SignatureIndex:
     """The signatures of all exceptions that the repros document."""
 
     def __init__(self, repros: Iterable[Repro]) -> None:
-        """File each documented text under the rarest of its whole words, or as wordless if it has none."""
+        """Index each documented text by the rarest of its whole words, or as wordless if it has none."""
         self._entries = tuple(_signature_entries(repros))
         self._by_word: dict[str, set[int]] = {}
         self._wordless: set[int] = set()
         self._by_class_name: dict[str, set[str]] = {}
         texts = [
-            (place, words) for place, entry in enumerate(self._entries) for words in _documented_words(entry.signature)
+            (number, words)
+            for number, entry in enumerate(self._entries)
+            for words in _documented_words(entry.signature)
         ]
         frequency = Counter(word for _, words in texts for word in words)
-        for place, words in texts:
+        for number, words in texts:
             if words:
                 rarest = min(words, key=lambda word: (frequency[word], -len(word)))
-                self._by_word.setdefault(rarest, set()).add(place)
+                self._by_word.setdefault(rarest, set()).add(number)
             else:
-                self._wordless.add(place)
+                self._wordless.add(number)
         for entry in self._entries:
             raises = entry.signature.raises or ""
             self._by_class_name.setdefault(_class_name(raises), set()).add(raises)
@@ -152,11 +154,11 @@ class SignatureIndex:
         self._fragments = tuple(probe for probe, *second in probes if not second)
 
     def may_match(self, text: str) -> bool:
-        """Whether a text has words without which it has no documented message; much faster than a match."""
+        """Whether a text has a probe of a documented text; much faster than a match."""
         lower = text.casefold()
         words = set(_WORD.findall(lower))
-        found = (word for word in words if word in self._pairs)
-        return any(not words.isdisjoint(self._pairs[word]) for word in found) or any(
+        firsts = (word for word in words if word in self._pairs)
+        return any(not words.isdisjoint(self._pairs[word]) for word in firsts) or any(
             fragment in lower for fragment in self._fragments
         )
 
@@ -167,10 +169,10 @@ class SignatureIndex:
         if "." not in raised.type:  # a notebook prints classes without their module
             known = sorted(self._by_class_name.get(raised.type, ()))
             raised = replace(raised, bases=(*raised.bases, *known))
-        documented = self._places(raised.message or raised.name)
+        documented = self._numbers(raised.message or raised.name)
         squashed = self._squash(normalise(raised.message))
-        for place, entry in enumerate(self._entries):
-            if place in documented and (text := entry.document(raised)):
+        for number, entry in enumerate(self._entries):
+            if number in documented and (text := entry.find_documented(raised)):
                 is_common = text in dict(entry.common_texts)
                 yield SignatureMatch(entry, text, is_common=is_common)
             elif squashed:
@@ -179,7 +181,7 @@ class SignatureIndex:
                     yield match
 
     def find_texts(self, text: str) -> Iterator[SignatureMatch]:
-        """Yield the signatures whose text is in a piece of a log that names no exception class."""
+        """Yield the signatures whose text is in a block of a log without an exception class."""
         normalised = normalise(text)
         squashed = self._squash(normalised)
         for entry in self._entries if squashed else ():
@@ -192,18 +194,18 @@ class SignatureIndex:
         return frozenset(match.entry.repro.id for match in self.find_matches(raised))
 
     def _squash(self, normalised: str) -> str:
-        """Return the squashed form of a text that has a part of some entry; of any other, nothing."""
+        """Return the squashed form of a text if it contains a text of an entry, else an empty string."""
         squashed = squash(normalised)
         return squashed if any(part in squashed for part in self._parts) else ""
 
-    def _places(self, message: str) -> set[int]:
-        """Return the positions of the entries that the message may match."""
+    def _numbers(self, message: str) -> set[int]:
+        """Return the numbers of the entries that the message may match."""
         words = self._by_word.keys() & set(_WORD.findall(message))
         return self._wordless.union(*(self._by_word[word] for word in words))
 
 
 def _signature_entries(repros: Iterable[Repro]) -> Iterator[SignatureEntry]:
-    """Yield an entry for each exception that a repro documents; a log has no message of a hang or an exit."""
+    """Yield an entry for each exception that a repro documents; hangs and exits have no message."""
     for repro in repros:
         by_signature: dict[Signature, list[Variant]] = {}
         for variant in repro.variants:
@@ -214,19 +216,19 @@ def _signature_entries(repros: Iterable[Repro]) -> Iterator[SignatureEntry]:
 
 
 def _texts(entry: SignatureEntry) -> Iterator[str]:
-    """Yield every text by which an entry is found."""
+    """Yield every text of an entry."""
     yield from entry.signature.match
     yield from (text for text, _ in (*entry.texts, *entry.common_texts, *entry.symptoms))
 
 
 @lru_cache(maxsize=4096)
 def _probes(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return what a piece of a log with this text has: two pairs of words, of which a line's end tears one."""
+    """Return the probes of a text: two pairs of words, because a line break may separate one pair."""
     text = normalise(text)
     words = sorted({word.casefold() for word in _whole_words(text)}, key=lambda word: (-len(word), word))
     pairs = tuple(tuple(words[at : at + 2]) for at in (0, 2) if len(words) > at + 1)
     others = [word.casefold() for word in reversed(_WORD.findall(text)) if word.casefold() not in _PLACEHOLDERS]
-    return pairs or ((max(others, key=len, default=""),),)  # an empty one is in every text
+    return pairs or ((max(others, key=len, default=""),),)  # an empty probe is in every text
 
 
 def has_class(raised: Raised, signature: Signature) -> bool:
@@ -240,7 +242,7 @@ def _class_name(qualified_name: str) -> str:
 
 
 def _documented_words(signature: Signature) -> Iterator[list[str]]:
-    """Yield the whole words of each text that a signature documents."""
+    """Yield the whole words of each documented text."""
     for text in signature.match:
         yield _whole_words(normalise(text))
 
@@ -248,7 +250,7 @@ def _documented_words(signature: Signature) -> Iterator[list[str]]:
 def _whole_words(text: str) -> list[str]:
     """Return the words that a matching message must contain whole.
 
-    The first and the last word are left out: the text may begin or end inside a word of the message.
+    The first and the last word are excluded: the text may begin or end inside a word of the message.
     """
     return [
         word[0]

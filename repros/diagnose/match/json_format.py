@@ -1,10 +1,10 @@
-"""The report of `repros match --json`, a public format."""
+"""The report of `repros match` as JSON, a public format."""
 
 from __future__ import annotations
 
 from typing import TypedDict
 
-from repros.diagnose.match import Candidate, Failure, Link, LogMatch
+from repros.diagnose.match import Candidate, ChainLink, LogFailure, LogMatch
 from repros.diagnose.match.reasons import (
     confidence_reason,
     next_commands,
@@ -33,7 +33,7 @@ class ExceptionJson(RaisedJson):
     ranks: list[str]
 
 
-class SightingJson(ExceptionJson):
+class OccurrenceJson(ExceptionJson):
     """One exception that matches a signature."""
 
     matched_text: str
@@ -42,7 +42,7 @@ class SightingJson(ExceptionJson):
 
 
 class AffectedJson(TypedDict):
-    """The comparison of the versions in the log with the affected releases."""
+    """The versions in the log, compared with the affected releases."""
 
     state: str
     """`affected`, `unknown` or `not affected`."""
@@ -53,7 +53,7 @@ class AffectedJson(TypedDict):
 
 
 class WorkingJson(TypedDict):
-    """A variant that works."""
+    """A fix or workaround."""
 
     variant: str
     about: str
@@ -75,10 +75,10 @@ class CandidateJson(TypedDict):
     title: str
     kind: str
     documented: str | None
-    """The address that documents the behaviour, if it is no bug."""
+    """The URL of the documentation, unless the failure is a bug."""
     confidence: str
     why: str
-    seen: list[SightingJson]
+    seen: list[OccurrenceJson]
     rivals: list[str]
     apart: str | None
     other_causes: list[str]
@@ -107,11 +107,11 @@ class MatchJson(TypedDict):
     notes: list[str]
 
 
-def match_to_json(found: LogMatch) -> MatchJson:
+def match_to_json(match: LogMatch) -> MatchJson:
     """Return the report as an object for JSON."""
     return {
         "schema": SCHEMA,
-        "candidates": [_candidate_to_json(candidate) for candidate in found.candidates],
+        "candidates": [_candidate_to_json(candidate) for candidate in match.candidates],
         "ruled_out": [
             {
                 "id": out.entry.repro.id,
@@ -119,19 +119,19 @@ def match_to_json(found: LogMatch) -> MatchJson:
                 "why": ruled_out_reason(out),
                 **_raised_to_json(out.link),
             }
-            for out in found.ruled_out
+            for out in match.ruled_out
         ],
-        "exceptions": [_exception_to_json(failure, link) for failure in found.failures for link in failure.links],
-        "versions": {name: list(versions) for name, versions in found.versions.items()},
-        "notes": list(found.notes),
+        "exceptions": [_exception_to_json(failure, link) for failure in match.failures for link in failure.links],
+        "versions": {name: list(versions) for name, versions in match.versions.items()},
+        "notes": list(match.notes),
     }
 
 
-def _raised_to_json(link: Link) -> RaisedJson:
+def _raised_to_json(link: ChainLink) -> RaisedJson:
     return {"line": link.line, "type": link.raised.name, "message": link.raised.message}
 
 
-def _exception_to_json(failure: Failure, link: Link) -> ExceptionJson:
+def _exception_to_json(failure: LogFailure, link: ChainLink) -> ExceptionJson:
     return {"ranks": list(failure.writers), **_raised_to_json(link)}
 
 
@@ -146,14 +146,14 @@ def _candidate_to_json(candidate: Candidate) -> CandidateJson:
         "why": confidence_reason(candidate),
         "seen": [
             {
-                **_exception_to_json(sighting.failure, sighting.link),
-                "matched_text": sighting.match.matched_text,
-                "frames": list(sighting.frames),
-                "variants": [variant.name for variant in sighting.match.entry.variants],
+                **_exception_to_json(occurrence.failure, occurrence.link),
+                "matched_text": occurrence.match.matched_text,
+                "frames": list(occurrence.frames),
+                "variants": [variant.name for variant in occurrence.match.entry.variants],
             }
-            for sighting in candidate.sightings
+            for occurrence in candidate.occurrences
         ],
-        "rivals": list(candidate.rivals),
+        "rivals": list(candidate.alternatives),
         "apart": repro.sections.get("Apart"),
         "affected": {
             "state": check.state.value,

@@ -1,7 +1,7 @@
-"""Read a log's bytes and split them into lines, with a limit on both and a note on everything cut off.
+"""Read a log's bytes and split them into lines, with a limit on both and a note for each omission.
 
-The bytes are kept and decoded line by line, each time that the lines are read: objects for all lines of a long log
-would take many times its size.
+The bytes stay in memory and are decoded line by line in each iteration: objects for all lines of a long log would take
+many times its size.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import BinaryIO
 from repros.model.errors import ReprosError
 
 MOST_BYTES = 64 * 2**20
-"""Of a longer log only the end is read: the error that ended the program is there."""
+"""Of a longer log, only the end is read: the error that ended the program is there."""
 MOST_LINES = 1_000_000
-"""Of a log with more lines only the end is read, too; the parts between carriage returns count as lines."""
+"""Of a log with more lines, only the end is read; the parts between carriage returns count as lines."""
 LONGEST_LINE = 20_000
-"""Characters; :mod:`repros.engine.signature` looks at no more of a message."""
+"""Characters; :mod:`repros.engine.signature` reads no more of a message."""
 _LONGEST_LINE_BYTES = 10 * LONGEST_LINE
-"""Bytes of one line that are decoded: characters of several bytes, and terminal escapes that are removed."""
+"""Bytes decoded of one line: characters may have several bytes, and terminal escapes are removed."""
 _BLOCK = 2**20
 _BINARY_SHARE = 0.1
 """A file is binary if more than this share of its characters does not occur in text ..."""
@@ -42,17 +42,17 @@ _ENCODINGS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 @dataclass(frozen=True)
 class LogLines:
-    """A log's lines without terminal escapes; they may be read any number of times."""
+    """A log's lines without terminal escapes; iterable any number of times."""
 
     raw: bytes
     """UTF-8."""
     notes: tuple[str, ...] = ()
-    """A sentence for each thing that was left out."""
+    """A sentence for each omission."""
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        """Iterate over number and text.
+        """Iterate over line numbers, as an editor counts, and texts.
 
-        The number is that of an editor. Parts of a line that carriage returns separate share its number.
+        The parts of a line between carriage returns have the same number.
         """
         number, start = 1, 0
         for end in _LINE_END.finditer(self.raw):
@@ -66,7 +66,7 @@ class LogLines:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the bytes of a file; of a long one, the end.
+    """Return the bytes of a file; of a long file, the end.
 
     Raises:
         ReprosError: the path is a folder, or the file cannot be read.
@@ -81,7 +81,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_stream(file: BinaryIO) -> bytes:
-    """Read a stream and return its last bytes: one or more beyond :data:`MOST_BYTES` if it has so many."""
+    """Read a stream and return its last bytes; of a longer one, more than :data:`MOST_BYTES` to show that it is cut."""
     blocks: deque[bytes] = deque()
     size = 0
     while block := file.read(_BLOCK):
@@ -124,7 +124,7 @@ def _unreadable(name: str, problem: str) -> ReprosError:
 
 
 def _to_utf8(raw: bytes) -> bytes:
-    """Return UTF-8 as it is, without its byte order mark, and UTF-16 with a mark as UTF-8.
+    """Return the bytes as UTF-8: UTF-16 with a byte order mark is converted, and the mark of UTF-8 removed.
 
     PowerShell writes UTF-16 when output is redirected to a file.
     """
@@ -141,20 +141,20 @@ def _is_binary(sample: str) -> bool:
 
 
 def _start_of_last_lines(raw: bytes) -> int:
-    """Return where the last :data:`MOST_LINES` lines begin; 0 if there are no more."""
+    """Return the offset of the last :data:`MOST_LINES` lines; 0 if there are no more."""
     missing, end = MOST_LINES, len(raw)
     while end > 0:
         start = max(0, end - _BLOCK)
         count = raw.count(b"\n", start, end) + raw.count(b"\r", start, end)
         if count >= missing:
-            ends = [found.end() for found in re.finditer(rb"[\r\n]", raw[start:end])]
+            ends = [line_end.end() for line_end in re.finditer(rb"[\r\n]", raw[start:end])]
             return start + ends[-missing]
         missing, end = missing - count, start
     return 0
 
 
 def _count_longer_lines(raw: bytes) -> int:
-    """Return how many lines have more than :data:`LONGEST_LINE` characters."""
+    """Return the number of lines with more than :data:`LONGEST_LINE` characters."""
     return sum(
         end - start > _LONGEST_LINE_BYTES or len(_decode_line(raw[start:end])) > LONGEST_LINE
         for start, end in _longer_lines(raw)
@@ -162,17 +162,18 @@ def _count_longer_lines(raw: bytes) -> int:
 
 
 def _longer_lines(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each line with more than :data:`LONGEST_LINE` bytes; each byte is looked at twice at most.
+    """Yield start and end of each line with more than :data:`LONGEST_LINE` bytes; reads each byte at most twice.
 
-    All lines that end within so many bytes of a line's begin are shorter: the search goes on behind the last of them.
+    All lines that end within :data:`LONGEST_LINE` bytes of a line's start are shorter: the search continues after the
+    last of them.
     """
     start = 0
     while len(raw) - start > LONGEST_LINE:
         reach = start + LONGEST_LINE + 1
         last = max(raw.rfind(b"\n", start, reach), raw.rfind(b"\r", start, reach))
         if last < 0:
-            found = _LINE_END.search(raw, reach)
-            last = found.start() if found else len(raw)
+            line_end = _LINE_END.search(raw, reach)
+            last = line_end.start() if line_end else len(raw)
             yield start, last
         start = last + 1
 

@@ -1,4 +1,4 @@
-"""Why a candidate has its confidence, and what to do next: the sentences that the text and the JSON share."""
+"""Reasons for a candidate's confidence, and the next commands: the sentences that text and JSON share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import assert_never
 
 from packaging.utils import canonicalize_name
 
-from repros.diagnose.match import AffectedState, Against, Candidate, Confidence, LogMatch, RuledOut, Sighting
+from repros.diagnose.match import (
+    AffectedState,
+    Candidate,
+    Confidence,
+    ContradictionKind,
+    LogMatch,
+    Occurrence,
+    RuledOut,
+)
 from repros.diagnose.match.hints import hints_of
 from repros.model import Repro, Role, Variant
 from repros.model.ranges import affected_text, every_release_of
@@ -17,7 +25,7 @@ from repros.model.unmeasured import UnmetRequirement, not_measured
 
 def confidence_reason(candidate: Candidate) -> str:
     """Return the reason for a candidate's confidence."""
-    best = candidate.sightings[0]
+    best = candidate.occurrences[0]
     if best.in_own_script:
         return f"the traceback contains the repro's own script, {candidate.repro.path.name}"
     if best.match.is_symptom:
@@ -30,15 +38,13 @@ def confidence_reason(candidate: Candidate) -> str:
     if not best.link.has_class:
         doubts.append("the log has no line with an exception's class")
     elif not best.match.is_documented:
-        doubts.append("only a part of the message is there")
+        doubts.append("the log has only a part of the message")
     if hints_of(candidate.repro).common_message:
         doubts.append("this message has many other causes")
     if not best.frames_agree and best.link.has_class:
         doubts.append(_missing_frames(best))
-    if candidate.rivals:
-        doubts.append(
-            f"{', '.join(candidate.rivals)} {'have' if len(candidate.rivals) > 1 else 'has'} this message too"
-        )
+    if others := candidate.alternatives:
+        doubts.append(f"{', '.join(others)} {'have' if len(others) > 1 else 'has'} this message too")
     if candidate.affected.state is AffectedState.NOT_AFFECTED:
         doubts.append("the versions in the log are not affected")
     reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
@@ -46,19 +52,20 @@ def confidence_reason(candidate: Candidate) -> str:
 
 
 def _symptom_reason(candidate: Candidate) -> str:
-    if (best := candidate.sightings[0]).match.is_wait:
+    if (best := candidate.occurrences[0]).match.is_wait:
         affected = candidate.affected.state is not AffectedState.NOT_AFFECTED
         doubt = "" if affected else "; these versions are not affected"
-        why = f"a rank waits below {best.match.matched_text}, as in this failure"
-        return f"{why}, but other mistakes lead there too{doubt}"
-    silence = "this failure raises nothing itself" if candidate.repro.silent else "this failure may lead to it"
+        return (
+            f"a rank waits in {best.match.matched_text}, as in this failure, but other mistakes cause that too{doubt}"
+        )
+    cause = "this failure raises no exception" if candidate.repro.silent else "this failure may cause it"
     affected = candidate.affected.state is not AffectedState.NOT_AFFECTED
     doubt = "" if affected else "; the versions in the log are not affected"
-    return f"{silence}, and the library prints this where it happens, but elsewhere too{doubt}"
+    return f"{cause}, and the library prints this when it occurs, but in other cases too{doubt}"
 
 
-def _missing_frames(best: Sighting) -> str:
-    """Return why the stack of a sighting has none of the functions that its repro names."""
+def _missing_frames(best: Occurrence) -> str:
+    """Return why the stack of a occurrence has none of the functions that its repro names."""
     if best.evidence:
         names = " or ".join(dict.fromkeys(name.rpartition(":")[2] for name in best.match.entry.signature.frames))
         return best.hints.elsewhere or f"the stack has no {names}"
@@ -66,27 +73,28 @@ def _missing_frames(best: Sighting) -> str:
 
 
 def ruled_out_reason(out: RuledOut) -> str:
-    """Return which line of the log contradicts a repro, in the log's own words."""
-    against, quote, id_ = out.contradiction.against, out.contradiction.quote, out.contradiction.repro_id
+    """Return the line of the log that contradicts a repro, quoted, and what it shows."""
+    kind, quote, id_ = out.contradiction.kind, out.contradiction.quote, out.contradiction.repro_id
     names = " or ".join(dict.fromkeys(name.rpartition(":")[2] for name in out.entry.signature.frames))
     return {
-        Against.CONSEQUENCE: "this error means that another process failed first",
-        Against.OTHER_TEXT: f"there it says {quote!r}, which another cause prints",
-        Against.OTHER_CALL: f"{_call_text(quote)} raises it, and the stack has no {names or 'call that speaks for it'}",
-        Against.OTHER_REPRO: f"{_call_text(quote)} is on the stack, which speaks for {id_}",
-        Against.OTHER_SCRIPT: f"{_call_text(quote)} is on the stack, the script of {id_}",
-    }[against]
+        ContradictionKind.CONSEQUENCE: "this error means that another process failed first",
+        ContradictionKind.OTHER_TEXT: f"the message contains {quote!r}, which another cause prints",
+        ContradictionKind.OTHER_CALL: f"{_call_text(quote)} raises it, and the stack has no "
+        + (names or "call that is evidence for it"),
+        ContradictionKind.OTHER_REPRO: f"{_call_text(quote)} is on the stack, which is evidence for {id_}",
+        ContradictionKind.OTHER_SCRIPT: f"{_call_text(quote)} is on the stack: the script of {id_}",
+    }[kind]
 
 
 def _call_text(frame: str) -> str:
-    """Return a frame as it is in a traceback, which readers can search for."""
+    """Return a frame in the form of a traceback, for a text search."""
     location, _, function = frame.rpartition(" ")
     file, _, line = location.rpartition(":")
     return f'File "{file}", line {line}, in {function},'
 
 
 def versions_reason(candidate: Candidate) -> str:
-    """Return whether the versions in the log are affected, and what decides it."""
+    """Return whether the versions in the log are affected, and the ranges that decide it."""
     check = candidate.affected
     ranges = affected_text(check.ranges)
     versions = ", ".join(f"{name} {' and '.join(stated)}" for name, stated in check.versions.items())
@@ -117,22 +125,19 @@ def _gap_text(gap: UnmetRequirement, versions: Mapping[str, Sequence[str]]) -> s
 
 
 def other_causes(candidate: Candidate) -> tuple[str, ...]:
-    """Return the other causes of the message: repros and what would speak for them, then those not documented here."""
+    """Return the other causes of the message: repros with the evidence to look for, then undocumented causes."""
     if candidate.confidence is not Confidence.POSSIBLE:
         return ()
     return (*map(_signs_text, candidate.without_words), *hints_of(candidate.repro).other_causes)
 
 
 def _signs_text(repro: Repro) -> str:
-    *signs, last = (f"`{sign.strip()}`" for sign in hints_of(repro).words or hints_of(repro).calls)
-    return f"{repro.id}, {repro.title}: look for {' or '.join(filter(None, (', '.join(signs), last)))} in the log"
+    *words, last = (f"`{word.strip()}`" for word in hints_of(repro).words or hints_of(repro).calls)
+    return f"{repro.id}, {repro.title}: look for {' or '.join(filter(None, (', '.join(words), last)))} in the log"
 
 
 def shown_variants(candidate: Candidate, role: Role) -> list[Variant]:
-    """Return the variants of a role that concern the versions in the log.
-
-    None if these versions do not have the failure; without those that need other versions than the log states.
-    """
+    """Return the variants of a role whose requirements the versions in the log meet; none for unaffected versions."""
     check, repro = candidate.affected, candidate.repro
     if check.state is AffectedState.NOT_AFFECTED and not check.affected_variants:
         return []
@@ -145,21 +150,21 @@ def join_words(parts: Sequence[str]) -> str:
 
 
 WATCH = "repros watch -- python train.py"
-"""The command for a program that raises nothing."""
+"""The command for a program with a silent failure."""
 
 
 def next_commands(repro: Repro) -> list[str]:
     """Return the commands to run next."""
-    where = "".join(f" {shlex.quote(word)}" for word in repro.origin.words)
+    catalogue = "".join(f" {shlex.quote(word)}" for word in repro.origin.words)
     return [
-        f"repros show {repro.id}{where}",
+        f"repros show {repro.id}{catalogue}",
         *([WATCH] if repro.silent and repro.finds else []),
-        f"repros run {repro.id} --python PATH{where}",
-        f"repros report {repro.id} --python PATH{where}",
+        f"repros run {repro.id} --python PATH{catalogue}",
+        f"repros report {repro.id} --python PATH{catalogue}",
     ]
 
 
-def next_without_candidates(found: LogMatch) -> list[str]:
-    """Return what to run next if no repro was found."""
-    silent = [] if found.failures else [f"{WATCH} (the program as you run it: failures that raise nothing)"]
+def next_without_candidates(match: LogMatch) -> list[str]:
+    """Return the commands to run next if no repro was found."""
+    silent = [] if match.failures else [f"{WATCH} (your own command: finds silent failures)"]
     return [*silent, "repros list", "repros new NAME (to document it)"]

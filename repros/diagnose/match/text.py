@@ -1,10 +1,10 @@
-"""The report of `repros match` for the terminal."""
+"""The report of `repros match` as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from repros.diagnose.match import Candidate, Confidence, Failure, Link, LogMatch, RuledOut, Sighting
+from repros.diagnose.match import Candidate, ChainLink, Confidence, LogFailure, LogMatch, Occurrence, RuledOut
 from repros.diagnose.match.reasons import (
     confidence_reason,
     next_commands,
@@ -29,24 +29,24 @@ _ROLE_LABELS = {Role.WORKS: "works", Role.DOES_NOT_FIX: "does not"}
 _POSSIBLE_ROLE_LABELS = {Role.WORKS: "would fix", Role.DOES_NOT_FIX: "would not"}
 
 
-def format_match(found: LogMatch, width: int) -> Text:
+def format_match(match: LogMatch, width: int) -> Text:
     """Return the whole report in at most `width` columns; only names and links may be longer."""
     lines: list[Text] = []
-    for candidate in found.candidates:
+    for candidate in match.candidates:
         lines += [*_candidate_lines(candidate, width), Text()]
-    if not found.candidates:
-        lines += _unknown_lines(found, width)
-    lines += entries("ruled out", map(_ruled_out_text, found.ruled_out), width)
-    if not found.candidates:
-        lines += [*entries("next", next_without_candidates(found), width), Text()]
-    lines += [Text(line, "yellow") for note in found.notes for line in wrap(note, width)]
+    if not match.candidates:
+        lines += _unknown_lines(match, width)
+    lines += entries("ruled out", map(_ruled_out_text, match.ruled_out), width)
+    if not match.candidates:
+        lines += [*entries("next", next_without_candidates(match), width), Text()]
+    lines += [Text(line, "yellow") for note in match.notes for line in wrap(note, width)]
     while lines and not lines[-1].plain:
         lines.pop()
     return Text("\n").join(lines)
 
 
 def distinguishing_text(repro: Repro) -> str:
-    """Return how to distinguish a repro from others with its message."""
+    """Return how to distinguish a repro from others with the same message."""
     return repro.sections.get("Apart") or "nothing in the log; run it with --confirm --python PATH"
 
 
@@ -54,7 +54,7 @@ def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
     repro, confidence = candidate.repro, candidate.confidence
     yield from heading(repro.id, repro.title, width)
     yield from entry(confidence.value, confidence_reason(candidate), width, style=_STYLES[confidence])
-    yield from entry("seen", _sightings_text(candidate.sightings), width)
+    yield from entry("seen", _occurrences_text(candidate.occurrences), width)
     yield from entry("versions", versions_reason(candidate), width)
     if repro.kind is not FailureKind.BUG:
         yield from entry("kind", kind_text(repro.kind, repro.documented), width)
@@ -62,7 +62,7 @@ def _candidate_lines(candidate: Candidate, width: int) -> Iterator[Text]:
     for role, label in labels.items():
         yield from entries(label, [_variant_text(repro, variant) for variant in shown_variants(candidate, role)], width)
     yield from entries("or", other_causes(candidate), width)
-    if candidate.rivals or confidence is Confidence.POSSIBLE:
+    if candidate.alternatives or confidence is Confidence.POSSIBLE:
         yield from entry("apart", distinguishing_text(repro), width)
     yield from label_lines("next", next_commands(repro))  # not wrapped: they are pasted
 
@@ -73,34 +73,34 @@ def _variant_text(repro: Repro, variant: Variant) -> str:
     return f"{text} (needs {needs})" if needs else text
 
 
-def _sightings_text(sightings: Sequence[Sighting]) -> str:
-    best, *others = sightings
+def _occurrences_text(occurrences: Sequence[Occurrence]) -> str:
+    best, *others = occurrences
     text = _exception_text(best.link, best.failure)
     return f"{text} (and {count(len(others), 'time')} more)" if others else text
 
 
-def _exception_text(link: Link, failure: Failure) -> str:
+def _exception_text(link: ChainLink, failure: LogFailure) -> str:
     """Return `line 12, rank 1: RuntimeError: the message on one line`."""
     writers = f", {_writers_text(failure.writers)}" if failure.writers else ""
     message = " ".join(link.raised.message.split())
     if len(message) > _LONGEST_MESSAGE:
         message = message[:_LONGEST_MESSAGE] + " [...]"
     parts = [link.raised.name if link.has_class else "", message]
-    place = f"line {link.line}{writers}" if link.line else f"{_writers_text(failure.writers)}, by its dump"
-    return f"{place}: {': '.join(filter(None, parts))}"
+    location = f"line {link.line}{writers}" if link.line else f"{_writers_text(failure.writers)}, by its dump"
+    return f"{location}: {': '.join(filter(None, parts))}"
 
 
 def _writers_text(writers: Sequence[str]) -> str:
-    """Return `rank 0, rank 1`; of many writers the first ones and how many there are."""
+    """Return `rank 0, rank 1`; of many writers, the first ones and the total."""
     if len(writers) <= _MOST_WRITERS:
         return ", ".join(writers)
     return f"{', '.join(writers[:_FIRST_WRITERS])}, ... ({len(writers):,} in all)"
 
 
-def _unknown_lines(found: LogMatch, width: int) -> Iterator[Text]:
-    """Yield the exceptions of a log that has no known repro."""
+def _unknown_lines(match: LogMatch, width: int) -> Iterator[Text]:
+    """Yield the exceptions of a log that shows no known repro."""
     yield Text("No known repro.", "bold")
-    exceptions = [(link, failure) for failure in found.failures for link in failure.links]
+    exceptions = [(link, failure) for failure in match.failures for link in failure.links]
     causes = [(link, failure) for link, failure in exceptions if not is_consequence(link.raised)]
     if causes:
         texts = [_exception_text(link, failure) for link, failure in causes[:_MOST_EXCEPTIONS]]
@@ -110,7 +110,7 @@ def _unknown_lines(found: LogMatch, width: int) -> Iterator[Text]:
         hint = "This error means that another process failed first; the cause is in that process's log."
         texts = [_exception_text(*exceptions[0]), hint]
     else:
-        texts = ["none: neither a traceback nor the last line of one"]
+        texts = ["none: the log has no traceback"]
     yield from entries("exception", texts, width)
 
 

@@ -31,33 +31,33 @@ _SEPARATOR = re.compile(
 )
 _LONGEST_SEPARATOR = 60
 _MOST_STATED = 50
-"""Versions of one package that are kept; a log of one program states one or two."""
+"""Versions kept of one package; the log of one program states one or two."""
 _COMPARISON = re.compile(r"[=!<>~]=|[<>~]")
 
 
 def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the versions that a log states, by package; several of one package in the order of the log.
+    """Return the versions that a log states, by package; several of one package are in the order of the log.
 
     Args:
         lines: the log.
         packages: canonical names; `python` may be one of them.
     """
     finder = _VersionFinder(packages)
-    found: dict[str, dict[str, None]] = {}
+    by_name: dict[str, dict[str, None]] = {}
     paths: dict[str, None] = {}
     for _, text in lines:
         for name, version in finder.find(text):
-            stated = found.setdefault(name, {})
+            stated = by_name.setdefault(name, {})
             if len(stated) < _MOST_STATED:
                 stated[version] = None
         if "/python3." in text and (path := _PYTHON_PATH.search(text)):
             paths[path["version"]] = None
-    if "python" not in found and paths:
-        found["python"] = paths
+    if "python" not in by_name and paths:
+        by_name["python"] = paths
     versions = {}
     for package in sorted(packages):
         # A version stated for the package's own name takes precedence over one of its other names.
-        if known := next((found[name] for name in distributions_of(package) if name in found), None):
+        if known := next((by_name[name] for name in distributions_of(package) if name in by_name), None):
             versions[package] = _most_exact(known)
     return versions
 
@@ -65,16 +65,16 @@ def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -
 def installed_versions(environment: Environment, packages: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the versions of an environment, by package."""
     installed = {**environment.versions, "python": environment.python_version}
-    found = {package: [name for name in distributions_of(package) if name in installed] for package in packages}
-    return {package: (installed[names[0]],) for package, names in sorted(found.items()) if names}
+    names = {package: [name for name in distributions_of(package) if name in installed] for package in packages}
+    return {package: (installed[found[0]],) for package, found in sorted(names.items()) if found}
 
 
 _LIBRARY_SENTENCE = re.compile(r"In PyTorch \d\.\d+, we changed")
-"""A sentence in a message of torch (torch/serialization.py, `_get_wo_message`), which later releases print too."""
+"""A sentence of torch's own message (torch/serialization.py, `_get_wo_message`), which later releases print too."""
 
 
 class _VersionFinder:
-    """A search for package names with a version behind them."""
+    """A search for package names that a version follows."""
 
     def __init__(self, packages: Collection[str]) -> None:
         self._names = {name for package in packages for name in distributions_of(package)}
@@ -92,7 +92,7 @@ class _VersionFinder:
 
 
 def _version_at(text: str, at: int) -> str | None:
-    """Return the version stated behind a name that ends at this position."""
+    """Return the version that follows a name ending at this position."""
     end, start = min(len(text), at + _LONGEST_SEPARATOR), at
     while at < end and (part := _SEPARATOR.match(text, at, end + 40)):
         at = part.end()
@@ -107,7 +107,7 @@ def _version_at(text: str, at: int) -> str | None:
 
 
 def _most_exact(versions: Iterable[str]) -> tuple[str, ...]:
-    """Leave out each version that another one states more exactly: 2.1 beside 2.1.2."""
+    """Drop each version of which another is a more exact form: 2.1 if there is 2.1.2."""
     known = list(versions)
     return tuple(
         version for version in known if not any(other.startswith((f"{version}.", f"{version}+")) for other in known)

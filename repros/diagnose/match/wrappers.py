@@ -1,7 +1,7 @@
-"""Remove the prefixes of a log's lines: the line as the process wrote it, and the process's label.
+"""Remove the prefixes of a log's lines, to get each line as the process wrote it and the process's label.
 
-Launchers, schedulers and containers put a label before every line, loggers a time and a level, web pages a quotation
-mark. A line often has several of these prefixes.
+Launchers, schedulers and containers prefix every line with a label, loggers with a time and a level, web pages with a
+quotation mark. A line often has several of these prefixes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from repros.diagnose.match.traceback_lines import HEADER
+from repros.diagnose.match.traceback_formats import HEADER
 
 _MOST_PREFIXES = 12
 """Prefixes that are removed from one line; a web page that quotes a log of docker, a logger and torchrun has ten."""
@@ -57,41 +57,44 @@ class LogLine(NamedTuple):
     """The label of the process that wrote it, `rank1` or `task 0`; empty if the line has none."""
     text: str
     has_log_prefix: bool
-    """Whether a logger's time or level stood before it."""
+    """Whether it had a logger's time or level as a prefix."""
 
 
-def unwrap_lines(lines: Iterable[tuple[int, str]], survey: Survey | None = None) -> Iterator[LogLine]:
+def unwrap_lines(lines: Iterable[tuple[int, str]], traits: LogTraits | None = None) -> Iterator[LogLine]:
     """Yield every line without its prefixes.
 
     Args:
         lines: the log.
-        survey: what is known about all lines; made from them if it is not given, which reads them once more.
+        traits: what all lines have in common; found by reading the lines first if not given.
     """
     lines = repeatable(lines)
-    survey = survey or survey_lines(lines)
+    traits = traits or find_traits(lines)
     newest = LogLine(-1, "", "", has_log_prefix=False)
     for number, text in lines:
         # Of the parts that carriage returns separate, only the first has the line's label and indentation.
         is_part = newest.number == number
-        newest = _unwrap_line(number, text.removeprefix(survey.indent), newest.label if is_part else "")
-        if survey.has_line_numbers:
+        newest = _unwrap_line(number, text.removeprefix(traits.indent), newest.label if is_part else "")
+        if traits.has_line_numbers:
             newest = newest._replace(label=_drop_task(newest.label))
         yield newest
 
 
-class Survey(NamedTuple):
+class LogTraits(NamedTuple):
     """What all lines of a log have in common."""
 
     indent: str
-    """The indentation that all lines share, as code in Markdown has."""
+    """The indentation of all lines, such as that of a code block in Markdown."""
     has_line_numbers: bool
     """Whether the numbers before the lines are line numbers, as `grep -n` prints, and not tasks: most occur once."""
     has_pytest: bool
-    """Whether it has tracebacks in pytest's format."""
+    """Whether there are tracebacks in pytest's format."""
 
 
-def survey_lines(lines: Iterable[tuple[int, str]]) -> Survey:
-    """Return what all lines have in common; reads them twice."""
+def find_traits(lines: Iterable[tuple[int, str]]) -> LogTraits:
+    """Return what all lines have in common.
+
+    Reads the lines twice: the first reading ends at the first line that is not indented, which is usually line 1.
+    """
     lines = repeatable(lines)
     indent = " " * _shared_indentation(lines)
     tasks: Counter[str] = Counter()
@@ -104,13 +107,13 @@ def survey_lines(lines: Iterable[tuple[int, str]]) -> Survey:
             if is_counted and line.label.startswith("task "):
                 counted += 1
                 tasks[line.label] += 1
-    return Survey(indent, len(tasks) > _LINE_NUMBER_SHARE * tasks.total(), has_pytest)
+    return LogTraits(indent, len(tasks) > _LINE_NUMBER_SHARE * tasks.total(), has_pytest)
 
 
 _PYTEST = "E  "
 _TASK_PREFIX = re.compile(r"\d:(?: |$)")
 _TASK_REACH = 200
-"""Characters of a line in which a task's number is looked for."""
+"""Characters of a line that are searched for a task's number."""
 _MOST_COUNTED = 10_000
 """Lines with a number that are counted to tell line numbers from tasks."""
 
@@ -121,21 +124,33 @@ def repeatable(lines: Iterable[tuple[int, str]]) -> Iterable[tuple[int, str]]:
 
 
 def _shared_indentation(lines: Iterable[tuple[int, str]]) -> int:
-    """Return the columns by which the first part of each line is indented at least."""
-    least, previous = _DEEPEST, -1
+    """Return the smallest indentation of a line's first part, in columns."""
+    least, previous = _MOST_INDENT, -1
     for number, text in lines:
         if text and number != previous:
             least = min(least, len(text) - len(text.lstrip(" ")))
             if not least:
                 return 0
         previous = number
-    return least if least < _DEEPEST else 0
+    return least if least < _MOST_INDENT else 0
 
 
-_DEEPEST = 1_000
+_MOST_INDENT = 1_000
 
 
 def _unwrap_line(number: int, text: str, label: str) -> LogLine:
+    # Line 12, for example, has four prefixes:
+    #
+    #   worker-0  | 2024-05-21T08:13:07.123456Z [default1]:[rank1]:   File "/home/user/train.py", line 31, in step
+    #   ~~~~~~~~~~~~ docker compose: the label `worker-0`
+    #               ~~~~~~~~~~~~~~~~~~~~~~~~~~~~ a logger's time: no label, but a log prefix
+    #                                           ~~~~~~~~~~~ torchrun --tee: the label `default1`
+    #                                                      ~~~~~~~~~ torch: the label `rank1`
+    #
+    # Each iteration removes one. The rest is a line of a traceback with its own indentation, and the writer's label is
+    # `worker-0 default1 rank1`:
+    #
+    #     File "/home/user/train.py", line 31, in step
     labels, has_log_prefix, prefixes = [label] if label else [], False, 0
     while (prefix := _PREFIX.match(text)) and prefixes < _MOST_PREFIXES:
         kind = prefix.lastgroup

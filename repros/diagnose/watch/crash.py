@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from repros.diagnose.match import Candidate, Failure, Link, SignatureIndex
+from repros.diagnose.match import Candidate, ChainLink, LogFailure, SignatureIndex
 from repros.diagnose.match.candidates import find_candidates
 from repros.diagnose.watch.events import Event
 from repros.engine.consequences import is_consequence
@@ -14,23 +14,23 @@ _SIGNALLED = {"KeyboardInterrupt", "SignalException"}
 """What a signal to the program raises, in it and in torchrun's agent: no failure of its own."""
 
 
-def failures_of(events: Iterable[Event]) -> tuple[Failure, ...]:
+def failures_of(events: Iterable[Event]) -> tuple[LogFailure, ...]:
     """Return the exception chains of the processes that raised, each chain once with all ranks that raised it."""
-    by_chain: dict[tuple[tuple[str, str], ...], tuple[list[Link], list[str]]] = {}
+    by_chain: dict[tuple[tuple[str, str], ...], tuple[list[ChainLink], list[str]]] = {}
     for event in events:
-        links = [Link(_raised(link), 0, has_traceback=True) for link in event["chain"]]
+        links = [ChainLink(_raised(link), 0, has_traceback=True) for link in event["chain"]]
         if not links:
             continue
         key = tuple((link.raised.type, link.raised.message) for link in links)
         _, labels = by_chain.setdefault(key, (links, []))
         if event.get("rank") is not None:
             labels.append(f"rank {event['rank']}")
-    return tuple(Failure(tuple(links), tuple(dict.fromkeys(labels))) for links, labels in by_chain.values())
+    return tuple(LogFailure(tuple(links), tuple(dict.fromkeys(labels))) for links, labels in by_chain.values())
 
 
 def find_crashes(
     events: Sequence[Event], catalogue: Iterable[Repro]
-) -> tuple[tuple[Candidate, ...], tuple[Failure, ...]]:
+) -> tuple[tuple[Candidate, ...], tuple[LogFailure, ...]]:
     """Return the repros that the exceptions may be, and the failures that are not another process's consequence."""
     failures = failures_of(events)
     versions = {name: (version,) for event in events for name, version in event.get("versions", {}).items()}

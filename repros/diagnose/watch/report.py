@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from repros import inside
-from repros.diagnose.match import Failure
+from repros.diagnose.match import LogFailure
 from repros.diagnose.watch import inside as observation
 from repros.diagnose.watch.compare import Comparison
 from repros.diagnose.watch.crash import find_crashes
@@ -124,7 +124,7 @@ class Report:
         raised = sorted(self._raised, key=lambda event: (event["rank"] is None, event["rank"] or 0, event["pid"]))
         candidates, causes = find_crashes(raised, self._catalogue)
         if candidates:
-            best = candidates[0].sightings[0]
+            best = candidates[0].occurrences[0]
             ids = [
                 Identified(candidate.repro, candidate.confidence, "its exception agrees") for candidate in candidates
             ]
@@ -146,7 +146,7 @@ def _has_raised(event: Event, raised: Raised) -> bool:
     return any((link["type"], link["message"]) == (raised.type, raised.message) for link in event["chain"])
 
 
-def _crash(failure: Failure, raised: Raised, event: Event) -> Finding:
+def _crash(failure: LogFailure, raised: Raised, event: Event) -> Finding:
     frames = [frame for link in failure.links for frame in link.raised.frames]
     place = next((frame for frame in reversed(frames) if not frame.startswith(_OURS) and _PACKAGES not in frame), None)
     message = textwrap.shorten(raised.message, _LONGEST_MESSAGE)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 
-from repros.diagnose.match.failures import Failure
+from repros.diagnose.match.failures import LogFailure
 from repros.diagnose.match.find import find_failures
 
 
-def failures(text: str) -> tuple[Failure, ...]:
+def failures(text: str) -> tuple[LogFailure, ...]:
     found, notes = find_failures(enumerate(textwrap.dedent(text).strip("\n").split("\n"), 1))
     assert notes == ()
     return found

@@ -1,4 +1,4 @@
-"""Candidates depend on frames, then versions, then rivals with the same message."""
+"""Candidates depend on frames, then versions, then alternatives with the same message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from repros.diagnose.match import AffectedState, Confidence, SignatureIndex
 from repros.diagnose.match.affected import check_affected
 from repros.diagnose.match.candidates import find_candidates
-from repros.diagnose.match.failures import Failure, Link
+from repros.diagnose.match.failures import ChainLink, LogFailure
 from repros.model import Repro, Signature
 from tests.factories import conditions, raised, repro, requirements, variant
 
@@ -21,12 +21,12 @@ def one(id_: str = "RPR-0002", signature: Signature = HOOKS, *affected: str) -> 
     return repro(id_, affected=ranges, variants=(variant(signature=signature, affected=ranges),))
 
 
-def seen(*frames: str, has_traceback: bool = True, message: str = "the documented failure") -> Failure:
-    return Failure((Link(raised(message, frames=frames), 7, has_traceback),), ())
+def seen(*frames: str, has_traceback: bool = True, message: str = "the documented failure") -> LogFailure:
+    return LogFailure((ChainLink(raised(message, frames=frames), 7, has_traceback),), ())
 
 
 def decided(
-    failures: list[Failure], *repros: Repro, versions: Mapping[str, tuple[str, ...]] | None = None
+    failures: list[LogFailure], *repros: Repro, versions: Mapping[str, tuple[str, ...]] | None = None
 ) -> tuple[list[tuple[str, Confidence]], list[str]]:
     found, ruled_out = find_candidates(failures, SignatureIndex(repros), versions or {})
     return [(c.repro.id, c.confidence) for c in found], [out.entry.repro.id for out in ruled_out]
@@ -50,7 +50,7 @@ def decided(
         (seen("new_forward", message="another failure"), ([], [])),
     ],
 )
-def test_frames(failure: Failure, result: tuple[object, object]) -> None:
+def test_frames(failure: LogFailure, result: tuple[object, object]) -> None:
     assert decided([failure], one()) == result
 
 
@@ -72,7 +72,7 @@ def test_two_with_the_same_message_are_possible_and_the_affected_one_is_first() 
     plain = Signature("RuntimeError", ("the documented failure",))
     newer, older = one("RPR-9001", plain, "torch>=2.8"), one("RPR-9003", plain, "torch<2.1")
     found, _ = find_candidates([seen("a.py:1 f")], SignatureIndex([newer, older]), {"torch": ("2.0.1",)})
-    assert [(c.repro.id, c.confidence, c.rivals) for c in found] == [
+    assert [(c.repro.id, c.confidence, c.alternatives) for c in found] == [
         ("RPR-9003", Confidence.POSSIBLE, ("RPR-9001",)),
         ("RPR-9001", Confidence.POSSIBLE, ("RPR-9003",)),
     ]

@@ -51,7 +51,7 @@ def test_precision_and_recall(record_property: Callable[[str, object], None]) ->
     assert precision >= PRECISION
     assert recall >= RECALL
     for page in ("README.md", "docs/usage.md", "docs/matching.md"):
-        text = " ".join((GOLDEN.parents[2] / page).read_text(encoding="utf-8").split())
+        text = " ".join((GOLDEN.parents[3] / page).read_text(encoding="utf-8").split())
         assert f"precision and recall are {min(precision, recall):.3f}" in text, page
 
 
@@ -82,10 +82,10 @@ def test_a_script_of_the_catalogue_is_certain(log: GoldenLog) -> None:
 
 @pytest.mark.of_each_script
 @pytest.mark.parametrize("log", [log for log in LOGS if len(log.expected) > 1], ids=lambda log: log.name)
-def test_rivals_are_at_most_possible(log: GoldenLog) -> None:
+def test_alternatives_are_at_most_possible(log: GoldenLog) -> None:
     for candidate in found(log).candidates:
         assert candidate.confidence is Confidence.POSSIBLE
-        assert set(candidate.rivals) == set(log.expected) - {candidate.repro.id}
+        assert set(candidate.alternatives) == set(log.expected) - {candidate.repro.id}
 
 
 @pytest.mark.of_all_scripts
@@ -95,9 +95,9 @@ def test_documented_frames_were_seen_in_a_real_run() -> None:
     wanted: dict[str, set[str]] = {}
     for log in LOGS:
         for candidate in found(log).candidates if log.script and log.expected else ():
-            for sighting in candidate.sightings:
-                seen.setdefault(candidate.repro.id, set()).update(sighting.frames)
-                wanted.setdefault(candidate.repro.id, set()).update(sighting.match.entry.signature.frames)
+            for occurrence in candidate.occurrences:
+                seen.setdefault(candidate.repro.id, set()).update(occurrence.frames)
+                wanted.setdefault(candidate.repro.id, set()).update(occurrence.match.entry.signature.frames)
     assert {id_ for id_, names in wanted.items() if names and not seen[id_]} == set()
 
 

@@ -87,7 +87,7 @@ def test_many_ranks_are_counted_and_not_listed() -> None:
 
 
 def test_a_writer_that_was_forgotten_keeps_its_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find, "MOST_READERS", 2)
+    monkeypatch.setattr(find, "MOST_WRITERS", 2)
     text = "".join(f"[rank{number}]: ValueError: {number}\n" for number in range(5))
     found = match_log(decode_lines(text.encode()), load())
     assert [(failure.labels, failure.links[0].line) for failure in found.failures] == [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from repros.diagnose.match import Against, Confidence, LogMatch, RuledOut, match_log
+from repros.diagnose.match import Confidence, ContradictionKind, LogMatch, RuledOut, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.reasons import ruled_out_reason
 from repros.diagnose.match.text import format_match
@@ -56,7 +56,7 @@ def ids(result: LogMatch) -> set[str]:
 
 def is_quoted(out: RuledOut, text: str) -> bool:
     """Whether the line that contradicts a repro is in the log."""
-    if out.contradiction.against in {Against.CONSEQUENCE, Against.OTHER_TEXT}:
+    if out.contradiction.kind in {ContradictionKind.CONSEQUENCE, ContradictionKind.OTHER_TEXT}:
         return out.contradiction.quote.split()[0] in text
     location, _, function = out.contradiction.quote.rpartition(" ")
     return location.rpartition(":")[0] in text and function in text
@@ -203,7 +203,7 @@ def test_a_library_s_call_rules_out_the_failure_that_its_own_is_a_case_of() -> N
     (out,) = match.ruled_out
     assert ruled_out_reason(out) == (
         'File "/env/site-packages/pytorch_lightning/trainer/trainer.py", line 696, in fit, is on the stack, which '
-        "speaks for RPR-0024"
+        "is evidence for RPR-0024"
     )
 
 
@@ -263,7 +263,7 @@ def test_a_warning_leads_to_a_silent_failure(lines: int) -> None:
     (candidate,) = found(f"{steps}{EVAL_MODE}\n{steps}").candidates
     assert (candidate.repro.id, candidate.confidence) == ("RPR-0006", Confidence.POSSIBLE)
     shown = format_match(found(f"{steps}{EVAL_MODE}"), 100).plain
-    assert "this failure raises nothing itself" in shown
+    assert "this failure raises no exception" in shown
     assert "repros watch -- python train.py" in shown
 
 
@@ -285,8 +285,8 @@ def test_a_log_without_an_exception_leads_to_the_watch() -> None:
     shown = format_match(found("Epoch 1: loss 2.3\nEpoch 2: loss 2.3\n"), 100).plain
     assert shown == (
         "No known repro.\n"
-        "exception none: neither a traceback nor the last line of one\n"
-        "next      repros watch -- python train.py (the program as you run it: failures that raise nothing)\n"
+        "exception none: the log has no traceback\n"
+        "next      repros watch -- python train.py (your own command: finds silent failures)\n"
         "          repros list\n"
         "          repros new NAME (to document it)"
     )

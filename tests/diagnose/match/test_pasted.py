@@ -55,7 +55,7 @@ def test_a_long_log_is_searched_for_messages(torn: str, before: int, after: int)
     (candidate,) = found(text).candidates
     assert candidate.repro.id == "RPR-0025"
     if torn == SKIPPED:
-        assert candidate.sightings[0].link.line == before + 1
+        assert candidate.occurrences[0].link.line == before + 1
 
 
 def test_a_message_is_found_beside_an_exception_of_another_failure() -> None:
@@ -76,7 +76,7 @@ def test_without_a_word_the_usual_cause_is_first() -> None:
 
 def test_a_message_of_two_repros_is_one_sighting_of_each() -> None:
     for candidate in found(READY_TWICE).candidates:
-        assert len(candidate.sightings) == 1
+        assert len(candidate.occurrences) == 1
 
 
 def test_a_message_with_many_causes_is_at_most_possible() -> None:

@@ -1,4 +1,4 @@
-"""Whole reports: for one candidate, for rivals, and for no known repro."""
+"""Whole reports: for one candidate, for alternatives, and for no known repro."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ next      repros show RPR-9006
     )
 
 
-def test_rivals() -> None:
+def test_alternatives() -> None:
     shown = format_match(of("RuntimeError: the documented failure on cuda:1\n\ntorch 2.1.2", HOOKS, OTHER), 100).plain
     assert (
         shown
@@ -148,7 +148,7 @@ def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
 
 def test_a_log_without_an_exception() -> None:
     assert format_match(of("all is well", HOOKS), 100).plain.splitlines()[1] == (
-        "exception none: neither a traceback nor the last line of one"
+        "exception none: the log has no traceback"
     )
 
 

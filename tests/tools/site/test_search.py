@@ -128,7 +128,7 @@ def test_the_messages_of_real_logs_find_their_failure_first(
     for log in GOLDEN:
         lines = log.text.splitlines()
         for candidate in match_log(decode_lines(log.text.encode()), source.catalogue).candidates:
-            link = candidate.sightings[0].link
+            link = candidate.occurrences[0].link
             # As it stands, the line that names the class; further lines of the message may be the telling ones.
             others = link.raised.message.split("\n")[1:]
             pasted = "\n".join([lines[link.line - 1], *others])

@@ -1,10 +1,10 @@
-"""Which ranks a hang waits for, from what it left behind: flight recorders' dumps, and the NCCL watchdog's lines.
+"""Find the ranks that a hang waits for, in flight recorder dumps and in the NCCL watchdog's lines of a log.
 
-`dumps` finds and reads dumps: `plain_pickle` reads a pickle without running it, `entries` turns it into the values of
-`calls`. `groups` lays the ranks of a process group side by side, `disagree` finds the collective in which they differ,
-and `waits` follows who waits for whom over all groups. `watchdog` and `log_groups` do the same with the lines of a log.
-`find` puts this together, and `candidates` names the documented failures that hang there. `text` and `json_format`
-present it.
+`dumps` finds and reads dumps: `plain_pickle` reads a pickle without running it, `entries` parses its values into
+`calls`. `groups` collects the calls of a process group by rank, `disagree` finds the collective in which the ranks
+differ, and `waits` follows who waits for whom across all groups. `watchdog` and `log_groups` do the same with the lines
+of a log. `find` combines both, and `candidates` finds the documented failures that hang there. `text` and `json_format`
+present the result.
 """
 
 from __future__ import annotations
@@ -22,44 +22,43 @@ from repros.diagnose.match.log import LogLines
 from repros.diagnose.match.versions import installed_versions
 from repros.model import Environment, Repro
 
-__all__ = ["Evidence", "Hang", "match_evidence"]
+__all__ = ["EvidenceMatch", "Hang", "match_evidence"]
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What a log and dumps show."""
+class EvidenceMatch:
+    """The documented failures and the hangs that a log and dumps show."""
 
-    found: LogMatch
-    """The documented failures; of dumps alone those that hang where they do."""
+    match: LogMatch
+    """The documented failures; with dumps alone, those with a hang in the same calls."""
     hangs: tuple[Hang, ...]
-    """What the dumps say, then what the log says; empty if neither says anything about a hang."""
+    """The hang in the dumps, then the hang in the log; empty if there is none."""
     has_log: bool
 
 
 def match_evidence(
     log: LogLines | None, dumps: Sequence[Dump], repros: Iterable[Repro], environment: Environment | None = None
-) -> Evidence:
+) -> EvidenceMatch:
     """Compare a log and dumps with the catalogue, and find the ranks that a hang waits for.
 
     Args:
-        log: the log; None without one.
-        dumps: those of the ranks; empty without any.
+        log: the log, if any.
+        dumps: the dumps of the ranks, if any.
         repros: the catalogue.
-        environment: where the program runs: it has the versions that the log does not state.
+        environment: the program's environment, for the versions that the log does not state.
     """
     catalogue = tuple(repros)
     if log is None:
         packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
-        found = LogMatch((), (), (), installed_versions(environment, packages) if environment else {}, ())
+        match = LogMatch((), (), (), installed_versions(environment, packages) if environment else {}, ())
     else:
-        found = match_log(log, catalogue, environment)
+        match = match_log(log, catalogue, environment)
     hangs = [find_hang(dumps)] if dumps else []
-    watchdog = read_watchdog(log) if log is not None else None
-    if watchdog and (told := find_log_hang(watchdog)).is_seen:
-        hangs.append(told)
-    known = {candidate.repro.id: candidate for candidate in found.candidates}
+    if log is not None and (log_hang := find_log_hang(read_watchdog(log))).has_waiting_ranks:
+        hangs.append(log_hang)
+    candidates = {candidate.repro.id: candidate for candidate in match.candidates}
     for hang in hangs:
-        for candidate in find_hang_candidates(hang, catalogue, found.versions):
-            known.setdefault(candidate.repro.id, candidate)
-    found = replace(found, candidates=sort_candidates(known.values()))
-    return Evidence(found, tuple(hangs), has_log=log is not None)
+        for candidate in find_hang_candidates(hang, catalogue, match.versions):
+            candidates.setdefault(candidate.repro.id, candidate)
+    match = replace(match, candidates=sort_candidates(candidates.values()))
+    return EvidenceMatch(match, tuple(hangs), has_log=log is not None)

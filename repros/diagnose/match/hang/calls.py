@@ -1,4 +1,4 @@
-"""The values of a flight recorder's dump: a rank's calls of collectives, and the groups that it is in."""
+"""The values of a flight recorder dump: a rank's calls of collectives, and its process groups."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from enum import StrEnum
 from functools import cached_property
 
 _MOST_SHAPES = 3
-"""Of one call that are shown."""
+"""Shapes shown of one call."""
 DEFAULT = "default_pg"
-"""What PyTorch calls the group of all ranks."""
+"""PyTorch's description of the group of all ranks."""
 
 
 def group_text(name: str, description: str) -> str:
@@ -23,16 +23,16 @@ def group_text(name: str, description: str) -> str:
 
 
 class State(StrEnum):
-    """How far a call is, as far as the rank's own threads have seen."""
+    """The state of a call, as the rank's own threads know it."""
 
     SCHEDULED = "scheduled"
     STARTED = "started"
-    """Its kernel runs. Recorded only with `TORCH_NCCL_ENABLE_TIMING=1`; without, such a call is `scheduled`."""
+    """Its kernel runs. Recorded only with `TORCH_NCCL_ENABLE_TIMING=1`; otherwise such a call is `scheduled`."""
     FINISHED = "finished"
 
 
 @dataclass(frozen=True)
-class Frame:
+class PythonFrame:
     """One frame of the Python stack that made a call."""
 
     file: str
@@ -40,39 +40,39 @@ class Frame:
     function: str
 
     def __str__(self) -> str:
-        """Return it as `repros match` writes the frames of a traceback."""
+        """Return `file:line function`."""
         return f"{self.file}:{self.line} {self.function}"
 
     @property
     def is_library(self) -> bool:
         """Whether the file belongs to an installed package, to Python or to no file."""
         path = self.file.replace("\\", "/")
-        places = ("/site-packages/", "/dist-packages/", "/lib/python3", "torch/distributed/", "torch/nn/parallel/")
-        return path.startswith("<") or any(place in path for place in places)
+        folders = ("/site-packages/", "/dist-packages/", "/lib/python3", "torch/distributed/", "torch/nn/parallel/")
+        return path.startswith("<") or any(folder in path for folder in folders)
 
 
-def user_frame(frames: Iterable[Frame]) -> Frame | None:
-    """Return the innermost frame outside of libraries; else the innermost that is not of `torch.distributed`."""
-    kept = tuple(frames)
-    own = (frame for frame in kept if not frame.is_library)
-    outside = (frame for frame in kept if "torch/distributed/" not in frame.file.replace("\\", "/"))
+def user_frame(frames: Iterable[PythonFrame]) -> PythonFrame | None:
+    """Return the innermost frame outside of libraries, or else outside of `torch.distributed`."""
+    frames = tuple(frames)
+    own = (frame for frame in frames if not frame.is_library)
+    outside = (frame for frame in frames if "torch/distributed/" not in frame.file.replace("\\", "/"))
     return next(own, None) or next(outside, None)
 
 
 @dataclass(frozen=True)
-class Call:
+class CollectiveCall:
     """A rank's call of one collective, or of a send or receive."""
 
     group: str
     """The name of its process group, `process_group[0]`."""
     description: str
-    """What the program or the library calls the group, `process_group[1]`; may be empty."""
+    """The group's name in the program or the library, `process_group[1]`; may be empty."""
     group_id: int
-    """The number of the group in this process, `pg_id`; other ranks may have another one for it."""
+    """The group's number in this process, `pg_id`; it may differ in other ranks."""
     record: int
-    """The how-manieth call of this process it is, from 0."""
+    """The index of the call in this process, from 0: `record_id`."""
     number: int
-    """Its place in the group: `collective_seq_id`, or for a send or receive `p2p_seq_id`."""
+    """The call's number in the group: `collective_seq_id`, or for a send or receive `p2p_seq_id`."""
     operation: str
     """`all_reduce`, `send`, ...: `profiling_name` without backend and peers."""
     backend: str
@@ -85,19 +85,19 @@ class Call:
     """Data types of the inputs, or of the outputs if there are no inputs: `Float`, `BFloat16`, ..."""
     state: State
     created_ns: int
-    """When it was made, in nanoseconds since 1970 by the rank's own clock."""
+    """Time of the call, in nanoseconds since 1970 by the rank's own clock."""
     timeout_ms: int
-    frames: tuple[Frame, ...]
-    """The innermost first; empty if the dump was written without stacks."""
+    frames: tuple[PythonFrame, ...]
+    """Innermost first; empty if the dump was written without stacks."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether the rank has seen its end."""
+        """Whether the rank has completed it."""
         return self.state is State.FINISHED
 
     @property
-    def place(self) -> Frame | None:
-        """The innermost frame outside of libraries; else the innermost that is not of `torch.distributed`."""
+    def location(self) -> PythonFrame | None:
+        """The innermost frame outside of libraries, or else outside of `torch.distributed`."""
         return user_frame(self.frames)
 
     @property
@@ -112,7 +112,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Progress:
-    """The numbers of the last calls of a group, `pg_status`; -1 for none."""
+    """The numbers of a group's last calls, `pg_status`; -1 for none."""
 
     enqueued: int
     completed: int
@@ -129,46 +129,46 @@ class Membership:
 
 @dataclass(frozen=True)
 class Dump:
-    """What one rank's flight recorder has written."""
+    """The dump of one rank's flight recorder."""
 
     rank: int
     file: str
     version: str
-    """Of the format: `2.10`."""
-    calls: tuple[Call, ...]
-    """In the order in which they were made."""
+    """The version of the format: `2.10`."""
+    calls: tuple[CollectiveCall, ...]
+    """In the order of the calls."""
     groups: Mapping[str, Membership]
     progress: Mapping[int, Progress]
     """By the group's number in this process."""
 
     @cached_property
-    def holds_finished(self) -> bool:
-        """Whether it has calls that ended. Written with `onlyActive`, a dump has none."""
+    def has_finished(self) -> bool:
+        """Whether it has completed calls. A dump with `onlyActive` has none."""
         return any(call.is_finished for call in self.calls)
 
     @cached_property
     def overwritten(self) -> int:
-        """How many of the rank's first calls the ring buffer no longer has; 0 for a dump without ended calls."""
-        return self.calls[0].record if self.holds_finished else 0
+        """The number of the rank's first calls that the ring buffer no longer has; 0 for a dump with `onlyActive`."""
+        return self.calls[0].record if self.has_finished else 0
 
     @cached_property
-    def is_whole(self) -> bool:
-        """Whether every call that the rank has made is in it."""
+    def is_complete(self) -> bool:
+        """Whether it has every call of the rank."""
         return bool(self.calls) and self.calls[0].record == 0 and self.calls[-1].record == len(self.calls) - 1
 
     @cached_property
-    def by_group(self) -> dict[str, tuple[Call, ...]]:
+    def by_group(self) -> dict[str, tuple[CollectiveCall, ...]]:
         """The calls of each group."""
-        groups: dict[str, list[Call]] = {}
+        groups: dict[str, list[CollectiveCall]] = {}
         for call in self.calls:
             groups.setdefault(call.group, []).append(call)
         return {name: tuple(calls) for name, calls in groups.items()}
 
     def progress_in(self, group: str) -> Progress | None:
-        """Return the numbers of the rank's last calls in a group; None if the dump does not say so.
+        """Return the numbers of the rank's last calls in a group; None if unknown.
 
-        `pg_status` has numbers for groups and `pg_config` names. Both rise with the order in which the rank first used
-        its groups, so if there are as many of one as of the other, they pair in order.
+        `pg_status` has the groups' numbers and `pg_config` their names. Both increase in the order in which the rank
+        first used its groups, so if there are equally many, they correspond in that order.
         """
         if calls := self.by_group.get(group):
             return self.progress.get(calls[0].group_id)

@@ -1,51 +1,50 @@
-"""The documented failures that a hang may be: those whose ranks wait below the same call.
+"""The documented failures that a hang may show: those whose ranks wait in the same call.
 
-A hang has no message. What a repro has of its own is where its ranks wait, so `match.toml` names these calls in
-`waits`. Other mistakes lead there, too, so such a repro is no more than possible.
+A hang has no message. A repro is recognised by the calls in which its ranks wait, which `match.toml` has as `waits`.
+Other mistakes cause a wait there too, so such a repro is only possible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from repros.diagnose.match import Candidate, Confidence, Failure, Link, Sighting
+from repros.diagnose.match import Candidate, ChainLink, Confidence, LogFailure, Occurrence
 from repros.diagnose.match.affected import check_affected
 from repros.diagnose.match.candidates import sort_candidates
-from repros.diagnose.match.hang.calls import Frame
-from repros.diagnose.match.hang.disagree import Kind
+from repros.diagnose.match.hang.calls import PythonFrame
+from repros.diagnose.match.hang.disagree import DisagreementKind
 from repros.diagnose.match.hang.find import Hang
 from repros.diagnose.match.hints import hints_of
 from repros.diagnose.match.index import SignatureEntry, SignatureMatch
-from repros.diagnose.match.stack import Stack
 from repros.model import Ending, ExpectedOutcome, Raised, Repro
 
 
 def find_hang_candidates(
     hang: Hang, repros: Iterable[Repro], versions: Mapping[str, tuple[str, ...]]
 ) -> tuple[Candidate, ...]:
-    """Return the repros that document a hang in which a rank waits below the same call.
+    """Return the repros of a hang in which a rank waits in the same call.
 
     Args:
-        hang: the evidence.
+        hang: the hang.
         repros: the catalogue.
         versions: the versions that a log states, or those of an environment.
     """
     failures = tuple(_failures(hang))
-    found = {
-        repro.id: sightings
+    by_repro = {
+        repro.id: occurrences
         for repro in repros
-        if (sightings := tuple(_sightings(repro, failures)))  # in the order of the ranks
+        if (occurrences := tuple(_occurrences(repro, failures)))  # in the order of the ranks
     }
     candidates = []
-    for id_, sightings in found.items():
-        best = sightings[0]
+    for id_, occurrences in by_repro.items():
+        best = occurrences[0]
         affected = check_affected(best.repro, best.match.entry.variants, versions)
-        rivals = tuple(sorted(found.keys() - {id_}))
-        candidates.append(Candidate(best.repro, Confidence.POSSIBLE, sightings, affected, rivals))
+        alternatives = tuple(sorted(by_repro.keys() - {id_}))
+        candidates.append(Candidate(best.repro, Confidence.POSSIBLE, occurrences, affected, alternatives))
     return sort_candidates(candidates)
 
 
-def _sightings(repro: Repro, failures: Iterable[Failure]) -> Iterator[Sighting]:
+def _occurrences(repro: Repro, failures: Iterable[LogFailure]) -> Iterator[Occurrence]:
     waits = hints_of(repro).waits
     variants = tuple(
         variant
@@ -58,17 +57,18 @@ def _sightings(repro: Repro, failures: Iterable[Failure]) -> Iterator[Sighting]:
         return
     entry = SignatureEntry(repro, variants[0].signature, variants)
     for failure in failures:
-        stack = Stack(failure)
-        if frame := next(filter(None, map(stack.find_call, waits)), ""):
+        if frame := next(filter(None, map(failure.call_stack.find_call, waits)), ""):
             name = frame.rpartition(" ")[2]
             match = SignatureMatch(entry, name, is_documented=False, is_symptom=True, is_wait=True)
-            yield Sighting(failure, failure.links[0], match, (), evidence=frame)
+            yield Occurrence(failure, failure.links[0], match, (), evidence=frame)
 
 
-def _failures(hang: Hang) -> Iterator[Failure]:
-    """Yield the stack of each rank that waits where the ranks disagree, as that of an exception without a class."""
-    kinds = (Kind.MISSING, Kind.OTHER_CALL)
-    waiting = {rank for found in hang.disagreements if found.kind in kinds for rank in found.waiting}
+def _failures(hang: Hang) -> Iterator[LogFailure]:
+    """Yield a failure without an exception class for the stack of each rank that waits where the ranks disagree."""
+    kinds = (DisagreementKind.MISSING, DisagreementKind.OTHER_CALL)
+    waiting = {
+        rank for disagreement in hang.disagreements if disagreement.kind in kinds for rank in disagreement.waiting
+    }
     waiting |= {wait.rank for wait in hang.unanswered}
     for rank, call in hang.last:
         if rank in waiting and call and call.frames:
@@ -79,6 +79,6 @@ def _failures(hang: Hang) -> Iterator[Failure]:
             yield _failure(report.rank, f"waits in {operation}", report.frames, report.line)
 
 
-def _failure(rank: int, message: str, frames: Iterable[Frame], line: int = 0) -> Failure:
+def _failure(rank: int, message: str, frames: Iterable[PythonFrame], line: int = 0) -> LogFailure:
     raised = Raised("", (), message, tuple(map(str, frames))[::-1])
-    return Failure((Link(raised, line, has_traceback=True, has_class=False),), (f"rank {rank}",))
+    return LogFailure((ChainLink(raised, line, has_traceback=True, has_class=False),), (f"rank {rank}",))

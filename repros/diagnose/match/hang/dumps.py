@@ -1,9 +1,9 @@
-"""Find and read the dumps of PyTorch's flight recorder, by what is in a file and not by its name.
+"""Find and read the dumps of PyTorch's flight recorder, recognised by their content, not by their names.
 
 `torch/csrc/distributed/c10d/FlightRecorder.hpp` writes them, from torch 2.2 on. Each process has a ring buffer of its
-last collectives (`TORCH_NCCL_TRACE_BUFFER_SIZE`, later `TORCH_FR_BUFFER_SIZE`, too). It writes it as a pickle into a
-file whose name ends in its rank, when a collective times out or when asked to, and as JSON through
-`_dump_fr_trace_json`. Version 1 and 2.0 called the number of a collective `seq_id`; the first were a list of entries.
+last collectives (`TORCH_NCCL_TRACE_BUFFER_SIZE`, later also `TORCH_FR_BUFFER_SIZE`). It is written as a pickle into a
+file whose name ends in the rank, when a collective times out or on request, and as JSON through `_dump_fr_trace_json`.
+Versions 1 and 2.0 called the number of a collective `seq_id`; the first dumps were a list of entries.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from repros.diagnose.match.hang.plain_pickle import read_plain
 from repros.model.errors import ReprosError
 
 MOST_BYTES = 256 * 2**20
-"""Of one dump. A call with its stack is 1 to 4 KB, so this is some 100,000 calls; a rank keeps 2,000 by default."""
+"""Of one dump. A call with its stack has 1 to 4 KB, so this is about 100,000 calls; the default buffer has 2,000."""
 MOST_DUMPS = 100_000
 STDIN = Path("-")
 _HEAD = 2**16
-"""Bytes of a file by which a dump is recognised."""
+"""Bytes of a file that are read to recognise a dump."""
 _PROTOCOLS = (b"\x02", b"\x03", b"\x04", b"\x05")
 _RANK = re.compile(r"(\d+)(?:\.(?:json|pickle|pkl|pt|bin|txt))?$", re.IGNORECASE)
 
@@ -39,79 +39,79 @@ def is_dump(path: Path) -> bool:
             head = file.read(_HEAD)
     except OSError as error:
         raise ReprosError(f"{path} cannot be read ({error.strerror}).") from error
-    if head[:1] == b"\x80":  # the operation PROTO, with which every pickle since protocol 2 begins
+    if head[:1] == b"\x80":  # the operation PROTO, the first of every pickle since protocol 2
         return head[1:2] in _PROTOCOLS
     text = head.lstrip()
     return text.startswith(b"{") and any(key in text for key in (b'"pg_config"', b'"profiling_name"', b'"pg_status"'))
 
 
 def find_dumps(folder: Path) -> list[Path]:
-    """Return the dumps in a folder, without those in folders below it.
+    """Return the dumps in a folder, without its subfolders.
 
     Raises:
-        ReprosError: the folder cannot be read, or has no dump or too many.
+        ReprosError: the folder cannot be read, or has no dump.
     """
     try:
         files = sorted(path for path in folder.iterdir() if path.is_file())
     except OSError as error:
         raise ReprosError(f"{folder} cannot be read ({error.strerror}).") from error
-    found = [path for path in files[:MOST_DUMPS] if is_dump(path)]
-    if not found:
+    dumps = [path for path in files[:MOST_DUMPS] if is_dump(path)]
+    if not dumps:
         raise ReprosError(
-            f"{folder} has no flight recorder's dump among its {len(files)} files; expected one for each rank, which "
-            "TORCH_NCCL_DEBUG_INFO_TEMP_FILE (or TORCH_FR_DUMP_TEMP_FILE) names."
+            f"{folder} has no flight recorder dump among its {len(files)} files; expected one for each rank, named by "
+            "TORCH_NCCL_DEBUG_INFO_TEMP_FILE (or TORCH_FR_DUMP_TEMP_FILE)."
         )
-    return found
+    return dumps
 
 
 def read_dumps(paths: Iterable[Path]) -> tuple[Dump, ...]:
     """Return the dumps in the order of their ranks.
 
     Raises:
-        ReprosError: a file cannot be read, is too long, damaged or refused, has no rank in its name, or two files are
-            of one rank.
+        ReprosError: a file cannot be read, is too large, damaged or refused, has no rank in its name, or two files have
+            the same rank.
     """
     dumps: dict[int, Dump] = {}
     for path in paths:
         dump = read_dump(path)
         if (other := dumps.setdefault(dump.rank, dump)) is not dump:
             raise ReprosError(
-                f"{other.file} and {path} are both of rank {dump.rank}; give the dumps of one hang, one for each rank."
+                f"{other.file} and {path} both have rank {dump.rank}; pass the dumps of one hang, one for each rank."
             )
     return tuple(dumps[rank] for rank in sorted(dumps))
 
 
 def read_dump(path: Path) -> Dump:
-    """Return one rank's dump; the number at the end of the file's name is its rank, as PyTorch names the files.
+    """Return one rank's dump; the number at the end of the file's name is the rank, as in PyTorch's names.
 
     Raises:
-        ReprosError: the file cannot be read, is too long, damaged or refused, or has no rank in its name.
+        ReprosError: the file cannot be read, is too large, damaged or refused, or has no rank in its name.
     """
-    found = _RANK.search(path.name)
-    if not found:
+    rank = _RANK.search(path.name)
+    if not rank:
         raise ReprosError(
-            f"{path} is a flight recorder's dump whose name does not end in a rank, as PyTorch's do "
+            f"{path} is a flight recorder dump, but its name does not end in a rank, as PyTorch's names do "
             "(nccl_trace_rank_0); rename it."
         )
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise ReprosError(f"{path} has more than {MOST_BYTES // 2**20} MB; no flight recorder's dump has so many.")
+            raise ReprosError(f"{path} has more than {MOST_BYTES // 2**20} MB; no flight recorder dump is that large.")
         raw = path.read_bytes()
     except OSError as error:
         raise ReprosError(f"{path} cannot be read ({error.strerror}).") from error
     content = read_plain(raw, str(path)) if raw[:1] == b"\x80" else _read_json(raw, path)
-    return parse_dump(content, int(found[1]), str(path))
+    return parse_dump(content, int(rank[1]), str(path))
 
 
 def _read_json(raw: bytes, path: Path) -> object:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise ReprosError(f"{path} is JSON that is cut off or damaged ({error}); expected a whole dump.") from error
+        raise ReprosError(f"{path} is truncated or damaged JSON ({error}); expected a complete dump.") from error
 
 
 def split_inputs(paths: Sequence[Path]) -> tuple[Path | None, list[Path]]:
-    """Return the log and the dumps among files and folders; `-` is a log, and without any path it is the log.
+    """Return the log and the dumps among files and folders; `-` is a log, and the default without any path.
 
     Raises:
         ReprosError: one cannot be read, a folder has no dump, or there are several logs.
@@ -126,5 +126,5 @@ def split_inputs(paths: Sequence[Path]) -> tuple[Path | None, list[Path]]:
             logs.append(path)
     if len(logs) > 1:
         names = " ".join(map(str, logs))
-        raise ReprosError(f"{len(logs)} logs at once; give one, with the lines of all: cat {names} | repros match -")
+        raise ReprosError(f"{len(logs)} logs; pass one log with all lines: cat {names} | repros match -")
     return (logs[0] if logs else None if dumps else STDIN), dumps

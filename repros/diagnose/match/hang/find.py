@@ -1,16 +1,16 @@
-"""The whole answer about a hang, from dumps and from a log."""
+"""Find the ranks that a hang waits for, from dumps or from a log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from repros.diagnose.match.hang.calls import Call, Dump
-from repros.diagnose.match.hang.disagree import Disagreement, Kind, find_disagreements
+from repros.diagnose.match.hang.calls import CollectiveCall, Dump
+from repros.diagnose.match.hang.disagree import DisagreementKind, RankDisagreement, find_disagreements
 from repros.diagnose.match.hang.groups import Group, find_groups
 from repros.diagnose.match.hang.log_groups import find_log_disagreements
 from repros.diagnose.match.hang.waits import Unanswered, find_circle, find_edges, find_roots, find_unanswered
-from repros.diagnose.match.hang.watchdog import Report, WatchdogLines
+from repros.diagnose.match.hang.watchdog import WatchdogLines, WatchdogReport
 
 _MOST_NOTES = 3
 """Of one kind."""
@@ -18,39 +18,38 @@ _MOST_NOTES = 3
 
 @dataclass(frozen=True)
 class Hang:
-    """What dumps, or a log, say about a hang."""
+    """A hang, as dumps or a log show it."""
 
     is_from_dumps: bool
-    disagreements: tuple[Disagreement, ...] = ()
-    """The one to look at first is the first: the ranks in it hold the others up, or else it began first."""
+    disagreements: tuple[RankDisagreement, ...] = ()
+    """The most relevant first: that of the ranks that the others wait for, or else the earliest."""
     unanswered: tuple[Unanswered, ...] = ()
     roots: tuple[int, ...] = ()
-    """The ranks that all others wait for, in the end."""
+    """The ranks that the others wait for, directly or through other ranks."""
     circle: tuple[int, ...] = ()
-    """If there is no such rank: ranks that wait for each other."""
-    last: tuple[tuple[int, Call | None], ...] = ()
-    """Each rank's call in which it waits, or else its last one; None if its dump has none."""
-    reports: tuple[Report, ...] = ()
-    """What the watchdogs of a log's ranks have written."""
+    """Without such a rank: ranks that wait for each other."""
+    last: tuple[tuple[int, CollectiveCall | None], ...] = ()
+    """For each rank, the call in which it waits, or else its last call; None if its dump has no call."""
+    reports: tuple[WatchdogReport, ...] = ()
     notes: tuple[str, ...] = ()
-    """A sentence for each thing that the evidence cannot tell."""
+    """A sentence for each gap in the evidence."""
 
     @property
-    def is_seen(self) -> bool:
-        """Whether some rank waits."""
+    def has_waiting_ranks(self) -> bool:
+        """Whether a rank waits."""
         return bool(self.disagreements or self.unanswered)
 
 
 def find_hang(dumps: Sequence[Dump]) -> Hang:
-    """Return what the dumps of a program's ranks say together."""
+    """Return the hang in the dumps of a program's ranks."""
     groups = find_groups(dumps)
     unanswered = tuple(wait for group in groups for wait in find_unanswered(group))
-    disagreements = tuple(found for group in groups for found in find_disagreements(group))
+    disagreements = tuple(disagreement for group in groups for disagreement in find_disagreements(group))
     edges = find_edges(groups, unanswered)
     roots = find_roots(edges, disagreements)
     return Hang(
         is_from_dumps=True,
-        disagreements=tuple(sorted(disagreements, key=lambda found: _order(found, roots))),
+        disagreements=tuple(sorted(disagreements, key=lambda one: _order(one, roots))),
         unanswered=unanswered,
         roots=roots,
         circle=() if roots else find_circle(edges),
@@ -60,43 +59,49 @@ def find_hang(dumps: Sequence[Dump]) -> Hang:
 
 
 def find_log_hang(lines: WatchdogLines) -> Hang:
-    """Return what the watchdog's lines in a log say together."""
+    """Return the hang in the watchdog's lines of a log."""
     disagreements = find_log_disagreements(lines)
-    roots = sorted({rank for found in disagreements for rank in found.culprits})
+    roots = sorted({rank for disagreement in disagreements for rank in disagreement.culprits})
     notes = []
     if any(not report.is_global for report in lines.reports):
-        notes.append("The log has the ranks within their groups alone; they are the global ones if there is one group.")
+        notes.append("The log has only ranks within groups; with a single group they are the global ranks.")
     if any(not report.group for report in lines.reports):
-        notes.append("The log does not name the groups of all calls; calls of two groups may have one number.")
+        notes.append("The log does not name the group of every call; calls of two groups may have the same number.")
     return Hang(
         is_from_dumps=False,
-        disagreements=tuple(sorted(disagreements, key=lambda found: _order(found, roots))),
+        disagreements=tuple(sorted(disagreements, key=lambda one: _order(one, roots))),
         roots=tuple(roots),
         reports=lines.reports,
         notes=tuple(notes),
     )
 
 
-def _order(found: Disagreement, roots: Iterable[int]) -> tuple[object, ...]:
-    """Return what sorts disagreements: those that tell a cause first, of them the one in which most ranks wait."""
-    order = (Kind.OTHER_CALL, Kind.MISSING, Kind.UNFINISHED, Kind.AHEAD, Kind.ALL_WAIT)
-    named = set(roots) & set(found.culprits)
-    return (order.index(found.kind), -len(named), -len(found.waiting), found.since_ns)
+def _order(disagreement: RankDisagreement, roots: Iterable[int]) -> tuple[object, ...]:
+    """Return the sort key: disagreements that show a cause first, then those with most waiting ranks."""
+    order = (
+        DisagreementKind.OTHER_CALL,
+        DisagreementKind.MISSING,
+        DisagreementKind.UNFINISHED,
+        DisagreementKind.AHEAD,
+        DisagreementKind.ALL_WAIT,
+    )
+    named = set(roots) & set(disagreement.culprits)
+    return (order.index(disagreement.kind), -len(named), -len(disagreement.waiting), disagreement.since_ns)
 
 
-def _last_call(dump: Dump) -> Call | None:
-    """Return the first call that a rank waits in; of a rank that waits in none, its last one."""
+def _last_call(dump: Dump) -> CollectiveCall | None:
+    """Return the first call in which a rank waits, or else its last call."""
     unfinished = (call for call in dump.calls if not call.is_finished)
     return next(unfinished, dump.calls[-1] if dump.calls else None)
 
 
-def _notes(dumps: Sequence[Dump], groups: Sequence[Group], disagreements: Sequence[Disagreement]) -> Iterable[str]:
-    """Yield what the dumps cannot tell."""
+def _notes(dumps: Sequence[Dump], groups: Sequence[Group], disagreements: Sequence[RankDisagreement]) -> Iterable[str]:
+    """Yield the gaps in the evidence."""
     absent = sorted({rank for group in groups for rank in group.absent})
     if absent:
         yield (
-            f"There is no dump of {ranks_text(absent)}, so what it called is not known. A process that died, or that "
-            "hangs where its watchdog cannot write, leaves none."
+            f"There is no dump of {ranks_text(absent)}, so the calls there are unknown. A process leaves no dump if it "
+            "died, or if its watchdog could not write one."
         )
     dropped = [dump for dump in dumps if dump.overwritten]
     if dropped:
@@ -104,20 +109,20 @@ def _notes(dumps: Sequence[Dump], groups: Sequence[Group], disagreements: Sequen
         one, several = "The ring buffer of {} no longer has its", "The ring buffers of {} no longer have their"
         buffers = one if len(dropped) == 1 else several
         yield (
-            f"{buffers.format(ranks_text(dump.rank for dump in dropped))} first calls, {most:,} at most; what happened "
-            "there is not known, and TORCH_NCCL_TRACE_BUFFER_SIZE keeps more."
+            f"{buffers.format(ranks_text(dump.rank for dump in dropped))} first calls (at most {most:,}); a larger "
+            "TORCH_NCCL_TRACE_BUFFER_SIZE keeps more."
         )
-    for found in [found for found in disagreements if found.unknown][:_MOST_NOTES]:
-        whose = "its dump" if len(found.unknown) == 1 else "their dumps"
+    for disagreement in [one for one in disagreements if one.unknown][:_MOST_NOTES]:
+        dump = "its dump" if len(disagreement.unknown) == 1 else "their dumps"
         yield (
-            f"Whether {ranks_text(found.unknown)} called {found.calls[0][0].partition(' ')[0]} number "
-            f"{found.number} of {found.group_text} is not in {whose}."
+            f"Whether {ranks_text(disagreement.unknown)} called {disagreement.calls[0][0].partition(' ')[0]} number "
+            f"{disagreement.number} of {disagreement.group_text} is not in {dump}."
         )
     guessed = [group.text for group in groups if not group.is_stated]
     if guessed:
         yield (
-            f"No dump states the ranks of {' and '.join(guessed[:3])}; they are taken to be "
-            + ("those that have a dump or made a call in it." if len(guessed) == 1 else "those that made calls there.")
+            f"No dump states the ranks of {' and '.join(guessed[:3])}; assumed are "
+            + ("those with a dump or a call in it." if len(guessed) == 1 else "those with a call in each.")
         )
 
 

@@ -1,8 +1,8 @@
-"""A process group over all dumps: which rank made its collective of which number, and which rank saw it end.
+"""A process group across all dumps: which ranks called and completed each of its collectives.
 
-A group's collectives are numbered from 1 (with NCCL) in each of its ranks, and a rank makes them in that order. So a
-rank that has a later one has made the earlier ones, even if its ring buffer no longer has them or its dump has
-unfinished calls alone.
+A group's collectives are numbered from 1 (with NCCL) in each of its ranks, and a rank calls them in that order. So a
+rank with a later collective has called the earlier ones, even if its ring buffer no longer has them or its dump has
+only unfinished calls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from repros.diagnose.match.hang.calls import DEFAULT, Call, Dump, group_text
+from repros.diagnose.match.hang.calls import DEFAULT, CollectiveCall, Dump, group_text
 
 
 @dataclass(frozen=True)
@@ -20,33 +20,33 @@ class Group:
 
     name: str
     description: str
-    """What the program or the library calls it; may be empty."""
+    """Its name in the program or the library; may be empty."""
     ranks: tuple[int, ...]
     """Global ranks, in the order of their ranks within the group."""
     is_stated: bool
-    """Whether a dump states the ranks, or they are those that have a call in it."""
+    """Whether a dump states the ranks; otherwise they are those with a call in the group."""
     dumps: Mapping[int, Dump]
-    """Those of its ranks, by rank."""
+    """By rank."""
 
     @cached_property
-    def calls(self) -> dict[int, tuple[Call, ...]]:
-        """Each rank's calls."""
+    def calls(self) -> dict[int, tuple[CollectiveCall, ...]]:
+        """By rank."""
         return {rank: dump.by_group.get(self.name, ()) for rank, dump in self.dumps.items()}
 
     @cached_property
-    def collectives(self) -> dict[int, dict[int, tuple[Call, ...]]]:
-        """Each rank's collectives by their number; those of one coalesced group share it."""
-        found: dict[int, dict[int, tuple[Call, ...]]] = {}
+    def collectives(self) -> dict[int, dict[int, tuple[CollectiveCall, ...]]]:
+        """By rank and number; the calls of one coalesced group have the same number."""
+        collectives: dict[int, dict[int, tuple[CollectiveCall, ...]]] = {}
         for rank, calls in self.calls.items():
-            numbered = found.setdefault(rank, {})
+            numbered = collectives.setdefault(rank, {})
             for call in calls:
                 if call.peers is None:
                     numbered[call.number] = (*numbered.get(call.number, ()), call)
-        return found
+        return collectives
 
     @cached_property
     def open_numbers(self) -> list[int]:
-        """The numbers of the collectives whose end some rank has not seen."""
+        """The numbers of the collectives that some rank has not completed."""
         return sorted(
             {
                 number
@@ -58,12 +58,12 @@ class Group:
 
     @cached_property
     def absent(self) -> tuple[int, ...]:
-        """The ranks that have no dump."""
+        """The ranks without a dump."""
         return tuple(rank for rank in self.ranks if rank not in self.dumps)
 
     @cached_property
     def last(self) -> dict[int, int | None]:
-        """The number of the last collective that each rank has made; None if its dump cannot tell."""
+        """The number of each rank's last collective; None if its dump leaves it open."""
         return {rank: self._last_of(rank) for rank in self.dumps}
 
     def _last_of(self, rank: int) -> int | None:
@@ -73,45 +73,45 @@ class Group:
         has_p2p = any(call.peers for calls in self.calls.values() for call in calls)
         if not has_p2p and (progress := dump.progress_in(self.name)):  # `pg_status` counts both kinds in one field
             return progress.enqueued
-        return 0 if dump.is_whole else None
+        return 0 if dump.is_complete else None
 
     def has_made(self, rank: int, number: int) -> bool | None:
-        """Whether a rank has made a collective; None if its dump cannot tell."""
+        """Whether a rank has called a collective; None if its dump leaves it open."""
         last = self.last[rank]
         return None if last is None else last >= number
 
     def has_finished(self, rank: int, number: int) -> bool:
-        """Whether a rank has seen a collective end; what its dump no longer has, but it has made, has ended."""
+        """Whether a rank has completed a collective; one that was called and is no longer in the dump is completed."""
         calls = self.collectives[rank].get(number)
         return all(call.is_finished for call in calls) if calls else self.has_made(rank, number) is True
 
     @property
     def text(self) -> str:
-        """What it is called in a sentence."""
+        """Its name in a sentence."""
         return group_text(self.name, self.description)
 
 
 def find_groups(dumps: Sequence[Dump]) -> tuple[Group, ...]:
-    """Return the groups in which some rank has made a call, in the order of their numbers or names."""
-    everyone = {dump.rank: dump for dump in dumps}
-    found: dict[tuple[str, tuple[int, ...]], Group] = {}
+    """Return the groups with a call, in the order of their numbers or names."""
+    by_rank = {dump.rank: dump for dump in dumps}
+    groups: dict[tuple[str, tuple[int, ...]], Group] = {}
     for dump in dumps:
         for name in dump.by_group:
             description = dump.by_group[name][0].description
             stated = dump.groups.get(name)
             ranks = stated.ranks if stated else _guess_ranks(name, description, dumps)
-            if (name, ranks) in found:
+            if (name, ranks) in groups:
                 continue
-            members = {rank: everyone[rank] for rank in ranks if rank in everyone}
+            own_dumps = {rank: by_rank[rank] for rank in ranks if rank in by_rank}
             description = (stated.description if stated else "") or description
-            found[name, ranks] = Group(name, description, ranks, stated is not None, members)
-    return tuple(sorted(found.values(), key=lambda group: (len(group.name), group.name, group.ranks)))
+            groups[name, ranks] = Group(name, description, ranks, stated is not None, own_dumps)
+    return tuple(sorted(groups.values(), key=lambda group: (len(group.name), group.name, group.ranks)))
 
 
 def _guess_ranks(name: str, description: str, dumps: Iterable[Dump]) -> tuple[int, ...]:
-    """Return the ranks of a group that no `pg_config` names: Gloo's has the name of no group.
+    """Return the ranks of a group that is in no `pg_config`, such as any of Gloo's.
 
-    Those that have a call in it; for the default group those of every dump, and of every group that a dump states.
+    For the default group: the ranks of all dumps and of all groups in them. For another: the ranks with a call in it.
     """
     if description == DEFAULT:
         named = {rank for dump in dumps for group in dump.groups.values() for rank in group.ranks}

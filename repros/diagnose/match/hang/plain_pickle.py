@@ -1,9 +1,8 @@
-"""Read a pickle that holds plain values alone, as PyTorch's flight recorder writes it.
+"""Read a pickle of plain values, as PyTorch's flight recorder writes it, and refuse any other.
 
 A pickle is a program, and `pickle.loads` runs it. The recorder's writer (`torch/csrc/jit/serialization/pickler.cpp`)
-uses the operations that build dicts, lists, tuples, text, numbers, booleans and None, and no other. So every operation
-is looked at before one is carried out, and the first that could name a class, a function or an object outside of the
-file ends the reading.
+only uses the operations that build dicts, lists, tuples, strings, numbers, booleans and None. So all operations are
+checked before any is executed; one that could name a class, a function or an object outside of the file is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _BROKEN = (
     *(pickle.UnpicklingError, ValueError, TypeError, IndexError, KeyError, EOFError, AttributeError, OverflowError),
     *(MemoryError, RecursionError),
 )
-"""What `pickletools` and `pickle` raise for bytes that are no whole pickle."""
+"""The exceptions of `pickletools` and `pickle` for bytes that are not a complete pickle."""
 
 
 def read_plain(raw: bytes, name: str) -> Any:
@@ -43,28 +42,28 @@ def read_plain(raw: bytes, name: str) -> Any:
         name: the file's name in an error.
 
     Raises:
-        ReprosError: the pickle is cut off or damaged, or holds anything but plain values; nothing of it was run.
+        ReprosError: the pickle is truncated or damaged, or contains anything but plain values; none of it was executed.
     """
     try:
-        for operation, argument, place in pickletools.genops(raw):
+        for operation, argument, offset in pickletools.genops(raw):
             if operation.name not in _ALLOWED:
-                what = f"{operation.name} {argument}" if argument is not None else operation.name
+                quoted = f"{operation.name} {argument}" if argument is not None else operation.name
                 raise ReprosError(
-                    f"{name} is refused: its pickle holds more than plain values ({_shorten(what)} at byte {place}), "
-                    "and a flight recorder's dump holds nothing else; nothing of it was run."
+                    f"{name} is refused: its pickle has more than plain values ({_shorten(quoted)} at byte {offset}), "
+                    "unlike the dump of a flight recorder; none of it was executed."
                 )
             if operation.name in _PUTS and isinstance(argument, int) and argument > len(raw):
-                raise ValueError(argument)  # a place in a memo that Python would make as long as the number says
+                raise ValueError(argument)  # Python would allocate a memo of this length
         return _PlainUnpickler(io.BytesIO(raw)).load()
     except _BROKEN as error:
         raise ReprosError(
-            f"{name} is a pickle that is cut off or damaged ({_shorten(str(error)) or type(error).__name__}); expected "
-            "the dump of a flight recorder, whole."
+            f"{name} is a truncated or damaged pickle ({_shorten(str(error)) or type(error).__name__}); expected a "
+            "complete flight recorder dump."
         ) from error
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """A second wall behind the look at the operations: no name is ever looked up."""
+    """A second line of defence after the check of the operations: no name is ever resolved."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         """Refuse every class and function."""

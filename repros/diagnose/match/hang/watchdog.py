@@ -1,16 +1,16 @@
-"""Read what ProcessGroupNCCL's watchdog writes into a log when a collective passes its timeout.
+"""Parse the lines that ProcessGroupNCCL's watchdog writes into a log when a collective times out.
 
 The wordings are those of `ProcessGroupNCCL.cpp` and `TraceUtils.h` from torch 1.13 to 2.15:
 
 * `[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=6, OpType=ALLREDUCE, ...) ran for ...`, with
   `TensorShape` until 2.0 and `NumelIn` and `NumelOut` from 2.1 on;
 * from 2.3 on the numbers of the last works, `last enqueued NCCL work: 7, last completed NCCL work: 4`, also of ranks
-  that had no timeout themselves; from 2.6 on `PG status: last enqueued work: 7, last completed work: 4`;
+  without a timeout; from 2.6 on `PG status: last enqueued work: 7, last completed work: 4`;
 * from 2.6 on the stack that called the collective, if the flight recorder is on: `#0 all_reduce from FILE:LINE`;
 * with `TORCH_NCCL_DESYNC_DEBUG` (before 2.2 `NCCL_DESYNC_DEBUG`) which ranks joined which collective.
 
-The rank in brackets before the message is that within the group; the global one is in torch's prefix `[rank13]:`, from
-2.2 on.
+The rank in brackets before the message is the rank within the group; the global rank is in torch's prefix `[rank13]:`,
+from 2.2 on.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from repros.diagnose.match.hang.calls import Frame, user_frame
+from repros.diagnose.match.hang.calls import PythonFrame, user_frame
 
 MOST_REPORTS = 100_000
 _MOST_FRAMES = 200
-_JOINED = 4
-"""Lines in which one message may be if a terminal or a web page has wrapped it."""
-_TIMES_OUT = "Watchdog caught collective"
-_TELLS_STATUS = (
+_MOST_WRAPPED = 4
+"""Lines of one message if a terminal or a web page has wrapped it."""
+_TIMEOUT_TEXT = "Watchdog caught collective"
+_STATUS_TEXTS = (
     "Exception (either an error or timeout)",
     "Timeout at NCCL work",
     "failure detected by watchdog",
@@ -34,7 +34,7 @@ _TELLS_STATUS = (
     "last enqueued",
     "Last enqueued",
 )
-_MARKS = (_TIMES_OUT, *_TELLS_STATUS, "lagging", " collective #", "] started ", " from ")
+_PATTERNS = (_TIMEOUT_TEXT, *_STATUS_TEXTS, "lagging", " collective #", "] started ", " from ")
 _GLOBAL = re.compile(r"\[rank:? ?(\d+)\]:?")
 _RECORD = re.compile(r"ProcessGroupNCCL\.cpp:\d+\]")
 _PREFIX = r"\[(?:PG (?:ID (?P<id>\S+) PG GUID )?(?P<pg>[^\s(\]]+) ?(?:\((?P<desc>[^)\]]*)\))? ?)?Rank (?P<rank>\d+)\]"
@@ -60,53 +60,53 @@ _NO_SIZE = "18446744073709551615"
 
 
 @dataclass
-class Report:
-    """What the watchdog of one process has written about one group."""
+class WatchdogReport:
+    """The watchdog's lines from one process about one group."""
 
     rank: int
-    """The global rank, or that within the group if the log has no global one."""
+    """The global rank, or the rank within the group if the log lacks the global one."""
     is_global: bool
     line: int
-    """The first line of the log about it."""
+    """The first of these lines."""
     group: str = ""
-    """Name of the group; empty: the log does not say."""
+    """Name of the group; empty if the log lacks it."""
     description: str = ""
     timed_out: dict[int, str] = field(default_factory=dict)
-    """The collectives that passed their timeout, by number: `ALLREDUCE of 1 element`."""
+    """The collectives that timed out, by number: `ALLREDUCE of 1 element`."""
     ran_ms: int = 0
     enqueued: int | None = None
     completed: int | None = None
-    frames: list[Frame] = field(default_factory=list)
-    """The stack that called the collective, the innermost first."""
+    frames: list[PythonFrame] = field(default_factory=list)
+    """The stack that called the collective, innermost first."""
 
     @property
-    def place(self) -> Frame | None:
+    def location(self) -> PythonFrame | None:
         """The innermost frame outside of libraries, if the log has the stack."""
         return user_frame(self.frames)
 
 
 @dataclass
 class Desync:
-    """What torch's own comparison of the ranks says."""
+    """Torch's own comparison of the ranks (desync debug)."""
 
     line: int
     never: tuple[int, ...] = ()
     """Ranks that never joined any collective."""
     joined: tuple[int, ...] = ()
-    """Ranks that joined the collective with the least number, and did not finish it."""
+    """Ranks that joined the collective with the smallest number, and did not finish it."""
     started: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """The ranks that are in a collective, by its operation."""
+    """The ranks in a collective, by its operation."""
     behind: tuple[int, ...] = ()
-    """Ranks that finished it, and did not join the next."""
+    """Ranks that finished a collective, and did not join the next."""
     number: int = 0
     """The collective that the ranks did not join, or did not finish."""
 
 
 @dataclass(frozen=True)
 class WatchdogLines:
-    """All that a log has of the watchdog."""
+    """All lines of the watchdog in a log."""
 
-    reports: tuple[Report, ...] = ()
+    reports: tuple[WatchdogReport, ...] = ()
     desyncs: tuple[Desync, ...] = ()
 
 
@@ -117,22 +117,22 @@ def read_watchdog(lines: Iterable[tuple[int, str]]) -> WatchdogLines:
         lines: number and text of each line.
     """
     reader = _Reader()
-    for number, text in _joined(lines):
+    for number, text in _unwrapped(lines):
         reader.read_line(number, text)
     reports = tuple(reader.reports.values())
-    if any(report.is_global for report in reports):  # lines without a prefix then repeat others, in a `what():`
+    if any(report.is_global for report in reports):  # then lines without a prefix repeat others, in a `what():`
         reports = tuple(report for report in reports if report.is_global)
     return WatchdogLines(reports, tuple(reader.desyncs.values()))
 
 
-def _joined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that may be the watchdog's; one that is wrapped together with what follows."""
+def _unwrapped(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that may be the watchdog's; a wrapped line is joined with the following ones."""
     waiting: tuple[int, str] | None = None
     parts = 0
     for number, text in lines:
         if waiting is not None and not _begins_record(text):
             waiting, parts = (waiting[0], waiting[1] + text.strip()), parts + 1
-            if not (_is_complete(waiting[1]) or parts >= _JOINED):
+            if not (_is_complete(waiting[1]) or parts >= _MOST_WRAPPED):
                 continue
             yield waiting
             waiting = None
@@ -140,7 +140,7 @@ def _joined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if waiting is not None:
             yield waiting
             waiting = None
-        if any(mark in text for mark in _MARKS):
+        if any(pattern in text for pattern in _PATTERNS):
             if _is_complete(text):
                 yield number, text
             else:
@@ -154,68 +154,70 @@ def _begins_record(text: str) -> bool:
 
 
 def _is_complete(text: str) -> bool:
-    if _TIMES_OUT in text:
+    if _TIMEOUT_TEXT in text:
         return " ran for" in text
-    return not any(part in text for part in _TELLS_STATUS) or bool(_STATUS_END.search(text))
+    return not any(part in text for part in _STATUS_TEXTS) or bool(_STATUS_END.search(text))
 
 
 class _Reader:
-    """Puts the lines of one process about one group together."""
+    """Collects the lines of each process about each group."""
 
     def __init__(self) -> None:
-        self.reports: dict[tuple[int, bool, str], Report] = {}
+        self.reports: dict[tuple[int, bool, str], WatchdogReport] = {}
         self.desyncs: dict[tuple[tuple[int, ...], ...], Desync] = {}
-        self._newest: Report | None = None
+        self._newest: WatchdogReport | None = None
 
     def read_line(self, number: int, text: str) -> None:
         prefix = _GLOBAL.search(text)
-        if found := _TIMEOUT.search(text):
-            self._read_timeout(number, prefix, found)
-        elif found := _STATUS.search(text):
-            self._read_status(number, prefix, found, _AT_WORK.search(text))
-        elif (found := _FRAME.search(text)) and self._newest and len(self._newest.frames) < _MOST_FRAMES:
-            self._newest.frames.append(Frame(found[2], int(found[3]), found[1]))
+        if timeout := _TIMEOUT.search(text):
+            self._read_timeout(number, prefix, timeout)
+        elif status := _STATUS.search(text):
+            self._read_status(number, prefix, status, _AT_WORK.search(text))
+        elif (frame := _FRAME.search(text)) and self._newest and len(self._newest.frames) < _MOST_FRAMES:
+            self._newest.frames.append(PythonFrame(frame[2], int(frame[3]), frame[1]))
         self._read_desync(number, text)
 
-    def _read_timeout(self, number: int, prefix: re.Match[str] | None, found: re.Match[str]) -> None:
-        fields = dict(_FIELD.findall(found["work"]))
+    def _read_timeout(self, number: int, prefix: re.Match[str] | None, timeout: re.Match[str]) -> None:
+        fields = dict(_FIELD.findall(timeout["work"]))
         at, operation = int(fields.get("SeqNum", 0)), _operation(fields)
-        rank, is_global = _process(prefix, found)
+        rank, is_global = _process(prefix, timeout)
         known = (report for key, report in self.reports.items() if key[:2] == (rank, is_global))
         repeated = next((report for report in known if report.timed_out.get(at) == operation), None)
-        self._newest = repeated or self._report(number, (rank, is_global), found)
+        self._newest = repeated or self._report(number, (rank, is_global), timeout)
         self._newest.timed_out[at] = operation
-        self._newest.ran_ms = int(found["ms"])
+        self._newest.ran_ms = int(timeout["ms"])
 
     def _read_status(
-        self, number: int, prefix: re.Match[str] | None, found: re.Match[str], at_work: re.Match[str] | None
+        self, number: int, prefix: re.Match[str] | None, status: re.Match[str], at_work: re.Match[str] | None
     ) -> None:
-        process = _process(prefix, found)
-        report = self._newest = self._report(number, process, found)
-        report.enqueued, report.completed = int(found["enqueued"]), int(found["completed"])
+        process = _process(prefix, status)
+        report = self._newest = self._report(number, process, status)
+        report.enqueued, report.completed = int(status["enqueued"]), int(status["completed"])
         if not at_work:
             return
         at = int(at_work[1])
         unnamed = self.reports.get((*process, ""))
-        if unnamed and unnamed is not report and at in unnamed.timed_out:  # this line names the group of that one
+        if (
+            unnamed and unnamed is not report and at in unnamed.timed_out
+        ):  # this line names the group of the earlier one
             report.timed_out[at], report.line = unnamed.timed_out.pop(at), min(report.line, unnamed.line)
             if not unnamed.timed_out:
                 del self.reports[*process, ""]
         report.timed_out.setdefault(at, "")
 
-    def _report(self, number: int, process: tuple[int, bool], found: re.Match[str]) -> Report:
-        group = found["pg"] or ""
+    def _report(self, number: int, process: tuple[int, bool], line: re.Match[str]) -> WatchdogReport:
+        group = line["pg"] or ""
         key = (*process, group)
         if key not in self.reports and len(self.reports) >= MOST_REPORTS:
-            return Report(*process, number, group)
-        report = self.reports.setdefault(key, Report(*process, number, group))
-        report.description = found["desc"] or report.description
+            return WatchdogReport(*process, number, group)
+        report = self.reports.setdefault(key, WatchdogReport(*process, number, group))
+        report.description = line["desc"] or report.description
         return report
 
     def _read_desync(self, number: int, text: str) -> None:
-        if (found := _STARTED.search(text)) and self.desyncs:
+        if (line := _STARTED.search(text)) and self.desyncs:
             started = next(reversed(self.desyncs.values())).started
-            started[found[2]] = tuple(sorted({*started.get(found[2], ()), *_ranks(found[1])}))
+            started[line[2]] = tuple(sorted({*started.get(line[2], ()), *_ranks(line[1])}))
             return
         never, joined, finished = _NEVER.search(text), _JOINED_ONLY.search(text), _FINISHED.search(text)
         if never:
@@ -229,9 +231,9 @@ class _Reader:
         self.desyncs.setdefault((desync.never, desync.joined, desync.behind), desync)
 
 
-def _process(prefix: re.Match[str] | None, found: re.Match[str]) -> tuple[int, bool]:
-    """Return the rank of a line, and whether it is the global one."""
-    return (int(prefix[1]), True) if prefix else (int(found["rank"]), False)
+def _process(prefix: re.Match[str] | None, line: re.Match[str]) -> tuple[int, bool]:
+    """Return the rank of a line, and whether it is the global rank."""
+    return (int(prefix[1]), True) if prefix else (int(line["rank"]), False)
 
 
 def _ranks(text: str) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Programs whose ranks hang over Gloo, each with a dump of its flight recorder; a test runs them on a real torch.
 
 Without a GPU there is no NCCL and no watchdog, but Gloo has a flight recorder, too, from torch 2.9 on. A thread of each
-rank writes its dump once both ranks stand still, as the watchdog does after a timeout.
+rank writes its dump once both ranks are stuck, as the watchdog does after a timeout.
 """
 
 from __future__ import annotations
@@ -117,4 +117,4 @@ def start(*words, **named):
 
 torch.distributed.init_process_group = torch.distributed.distributed_c10d.init_process_group = start
 """
-"""Goes before a program that makes its own process group, and writes the dumps once its ranks stand still for 10 s."""
+"""Goes before a program that makes its own process group, and writes the dumps once its ranks are stuck for 10 s."""

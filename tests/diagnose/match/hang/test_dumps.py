@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from repros.diagnose.match.hang import dumps as module
-from repros.diagnose.match.hang.calls import Frame, State
+from repros.diagnose.match.hang.calls import PythonFrame, State
 from repros.diagnose.match.hang.dumps import STDIN, find_dumps, is_dump, read_dump, read_dumps, split_inputs
 from repros.diagnose.match.hang.entries import parse_dump
 from repros.model.errors import ReprosError
@@ -37,7 +37,7 @@ def test_json_is_the_same_as_a_pickle(tmp_path: Path) -> None:
 
 def test_a_call_has_what_the_entry_says(tmp_path: Path) -> None:
     dump = read_dump(write(tmp_path, BOTH) / "nccl_trace_rank_1")
-    assert (dump.rank, dump.version, dump.is_whole, dump.overwritten) == (1, "2.10", True, 0)
+    assert (dump.rank, dump.version, dump.is_complete, dump.overwritten) == (1, "2.10", True, 0)
     first, second = dump.calls
     assert (first.number, first.operation, first.backend, first.text) == (
         1,
@@ -46,8 +46,8 @@ def test_a_call_has_what_the_entry_says(tmp_path: Path) -> None:
         "all_reduce of 4x2 Float",
     )
     assert (first.state, second.state) == (State.FINISHED, State.SCHEDULED)
-    assert first.place == Frame("/home/user/train.py", 31, "step")
-    assert second.place is None
+    assert first.location == PythonFrame("/home/user/train.py", 31, "step")
+    assert second.location is None
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def broken(folder: Path, case: str) -> tuple[Path, str]:
     }
     path.write_bytes(pickle.dumps(values[case], 2))
     reasons = {
-        "no entry's name": f"{path} is not as PyTorch writes a flight recorder's dump: entry 0 is wrong "
+        "no entry's name": f"{path} is not a flight recorder dump of PyTorch: entry 0 is invalid "
         "(without 'profiling_name').",
-        "sizes of text": f"{path} is not as PyTorch writes a flight recorder's dump: entry 0 is wrong "
+        "sizes of text": f"{path} is not a flight recorder dump of PyTorch: entry 0 is invalid "
         "(invalid literal for int() with base 10: 'w').",
-        "entries of text": f"{path} holds no flight recorder's dump: 'entries' is no list, or has too many.",
-        "another pickle": f"{path} holds no flight recorder's dump: expected a dict with 'entries' and 'pg_config'.",
+        "entries of text": f"{path} is no flight recorder dump: 'entries' is not a list, or is too long.",
+        "another pickle": f"{path} is no flight recorder dump: expected a dict with 'entries' and 'pg_config'.",
     }
     return path, reasons[case]
 
@@ -110,16 +110,16 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, case: str) -> None:
 
 def test_two_dumps_of_one_rank_are_refused(tmp_path: Path) -> None:
     first, second = write(tmp_path / "a", {0: BOTH[0]}), write(tmp_path / "b", {0: BOTH[0]})
-    with pytest.raises(ReprosError, match=r"are both of rank 0; give the dumps of one hang, one for each rank\.$"):
+    with pytest.raises(ReprosError, match=r"both have rank 0; pass the dumps of one hang, one for each rank\.$"):
         read_dumps([*find_dumps(first), *find_dumps(second)])
 
 
 def test_a_name_without_a_rank_and_a_json_that_is_cut_off_are_told(tmp_path: Path) -> None:
     (tmp_path / "trace").write_text(json.dumps(BOTH[0]))
-    with pytest.raises(ReprosError, match="whose name does not end in a rank"):
+    with pytest.raises(ReprosError, match="but its name does not end in a rank"):
         read_dump(tmp_path / "trace")
     (tmp_path / "trace_0").write_text(json.dumps(BOTH[0])[:-10])
-    with pytest.raises(ReprosError, match="is JSON that is cut off or damaged"):
+    with pytest.raises(ReprosError, match="is truncated or damaged JSON"):
         read_dump(tmp_path / "trace_0")
 
 
@@ -134,9 +134,7 @@ def test_a_long_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_folder_without_dumps_is_told(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("step 1\n")
-    with pytest.raises(
-        ReprosError, match="has no flight recorder's dump among its 1 files; expected one for each rank"
-    ):
+    with pytest.raises(ReprosError, match="has no flight recorder dump among its 1 files; expected one for each rank"):
         find_dumps(tmp_path)
 
 
@@ -150,7 +148,5 @@ def test_files_are_told_apart(tmp_path: Path) -> None:
     assert split_inputs([folder]) == (None, find_dumps(folder))
     assert split_inputs([STDIN, folder / "nccl_trace_rank_1"]) == (STDIN, [folder / "nccl_trace_rank_1"])
     assert split_inputs([]) == (STDIN, [])
-    with pytest.raises(
-        ReprosError, match=r"^2 logs at once; give one, with the lines of all: cat .* \| repros match -$"
-    ):
+    with pytest.raises(ReprosError, match=r"^2 logs; pass one log with all lines: cat .* \| repros match -$"):
         split_inputs([log, log])

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.diagnose.match.hang.disagree import Kind
+from repros.diagnose.match.hang.disagree import DisagreementKind
 from repros.diagnose.match.hang.find import find_hang, ranks_text
 from tests.diagnose.match.hang.made import STACK, content, dumps_of, entry
 
@@ -28,9 +28,9 @@ def test_a_rank_that_never_called_it_is_missing() -> None:
     left = content([entry(1), entry(2, frames=STACK)], THREE)
     found = hang({0: waits, 1: left, 2: waits})
     (first,) = found.disagreements
-    assert (first.kind, first.number, first.missing, first.waiting) == (Kind.MISSING, 3, (1,), (0, 2))
+    assert (first.kind, first.number, first.missing, first.waiting) == (DisagreementKind.MISSING, 3, (1,), (0, 2))
     assert found.roots == (1,)
-    places = {rank: (call.number, str(call.place)) for rank, call in found.last}
+    places = {rank: (call.number, str(call.location)) for rank, call in found.last}
     assert places == {rank: (number, "/home/user/train.py:31 step") for rank, number in ((0, 3), (1, 2), (2, 3))}
     assert found.notes == ()
 
@@ -39,7 +39,7 @@ def test_ranks_that_called_other_things_are_named_with_what_they_called() -> Non
     reduces = content([entry(1), entry(2, state="scheduled")], PAIR)
     waits = content([entry(1), entry(2, "barrier", state="scheduled", input_sizes=[[1]])], PAIR)
     (first,) = hang({0: waits, 1: reduces}).disagreements
-    assert (first.kind, first.number) == (Kind.OTHER_CALL, 2)
+    assert (first.kind, first.number) == (DisagreementKind.OTHER_CALL, 2)
     assert first.calls == (("barrier of 1 Float", (0,)), ("all_reduce of 4x2 Float", (1,)))
     assert first.culprits == ()
 
@@ -99,17 +99,17 @@ def test_where_all_wait_none_is_named() -> None:
 
 def test_a_program_that_does_not_hang_says_nothing() -> None:
     found = hang({rank: content([entry(1), entry(2)], PAIR) for rank in (0, 1)})
-    assert (found.is_seen, found.disagreements) == (False, ())
+    assert (found.has_waiting_ranks, found.disagreements) == (False, ())
 
 
 def test_a_rank_without_a_dump_is_said_to_be_absent() -> None:
     found = hang({rank: content([entry(1), entry(2, state="scheduled")], THREE) for rank in (0, 1)})
     (first,) = found.disagreements
-    assert (first.kind, first.absent, found.roots) == (Kind.ALL_WAIT, (2,), ())
+    assert (first.kind, first.absent, found.roots) == (DisagreementKind.ALL_WAIT, (2,), ())
     (note,) = found.notes
     assert note == (
-        "There is no dump of rank 2, so what it called is not known. A process that died, or that hangs where its "
-        "watchdog cannot write, leaves none."
+        "There is no dump of rank 2, so the calls there are unknown. A process leaves no dump if it died, or if its "
+        "watchdog could not write one."
     )
 
 
@@ -121,8 +121,8 @@ def test_calls_that_the_ring_buffer_has_dropped_are_not_taken_for_missing() -> N
     assert kinds(found) == [("unfinished", 60, (1,))]
     (note,) = found.notes
     assert note == (
-        "The ring buffer of rank 0 no longer has its first calls, 40 at most; what happened there is not known, and "
-        "TORCH_NCCL_TRACE_BUFFER_SIZE keeps more."
+        "The ring buffer of rank 0 no longer has its first calls (at most 40); a larger TORCH_NCCL_TRACE_BUFFER_SIZE "
+        "keeps more."
     )
 
 
@@ -156,7 +156,7 @@ def test_without_last_numbers_it_is_not_known() -> None:
     group: dict[str, Any] = {"process_group": ("12", "TENSOR"), "pg_id": 2, "state": "scheduled"}
     waits = only_active([entry(51, **group)], {})
     (first,) = hang({0: waits, 1: only_active([], {})}).disagreements
-    assert (first.kind, first.missing, first.unknown) == (Kind.ALL_WAIT, (), (1,))
+    assert (first.kind, first.missing, first.unknown) == (DisagreementKind.ALL_WAIT, (), (1,))
 
 
 def test_who_waits_is_followed_over_groups_to_who_waits_for_nobody() -> None:
@@ -223,7 +223,7 @@ def test_the_slowest_ranks_are_named_whatever_the_others_do(lasts: list[int]) ->
     found = hang(made)
     first = found.disagreements[0]
     if least:
-        assert (first.kind, first.number, first.missing) == (Kind.MISSING, least + 1, behind)
+        assert (first.kind, first.number, first.missing) == (DisagreementKind.MISSING, least + 1, behind)
         assert found.roots == behind
     else:  # a rank without any call has an empty dump, which cannot tell that it made none
         assert set(first.unknown) == set(behind)

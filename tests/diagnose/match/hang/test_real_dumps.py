@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from repros.diagnose.match.hang import match_evidence
-from repros.diagnose.match.hang.disagree import Kind
+from repros.diagnose.match.hang.disagree import DisagreementKind
 from repros.diagnose.match.hang.dumps import find_dumps, read_dumps
 from repros.diagnose.match.hang.find import Hang, find_hang
 from repros.engine.catalogue import load
@@ -58,10 +58,10 @@ def run(python: Path, folder: Path, program: str, ranks: int = 2, form: str = "p
 def test_a_rank_that_leaves_the_loop_early_is_missing(python: Path, tmp_path: Path, form: str) -> None:
     hang = run(python, tmp_path, LEAVES_EARLY, form=form)
     (first,) = hang.disagreements
-    assert (first.kind, first.number, first.missing, first.waiting) == (Kind.MISSING, 3, (1,), (0,))
+    assert (first.kind, first.number, first.missing, first.waiting) == (DisagreementKind.MISSING, 3, (1,), (0,))
     assert hang.roots == (1,)
     assert first.calls[0][0] == "all_reduce of 3 Float"
-    places = [str(call.place) if call and call.place else "" for _, call in hang.last]
+    places = [str(call.location) if call and call.location else "" for _, call in hang.last]
     expected = f"{tmp_path / 'train.py'}:{LEAVES_EARLY.splitlines().index('    dist.all_reduce(value)') + 1} average"
     assert places == [expected if form == "pickle" else ""] * 2  # JSON has no stacks
 
@@ -69,14 +69,14 @@ def test_a_rank_that_leaves_the_loop_early_is_missing(python: Path, tmp_path: Pa
 def test_ranks_in_other_calls_are_told_apart(python: Path, tmp_path: Path) -> None:
     hang = run(python, tmp_path, OTHER_CALL)
     first = hang.disagreements[0]
-    assert (first.kind, first.number) == (Kind.OTHER_CALL, 2)
+    assert (first.kind, first.number) == (DisagreementKind.OTHER_CALL, 2)
     assert dict(first.calls) == {"broadcast of 5 Float": (0,), "all_reduce of 4x4 Float": (1,)}
 
 
 @pytest.mark.long
 def test_a_group_of_some_ranks(python: Path, tmp_path: Path) -> None:
     hang = run(python, tmp_path, SUBGROUP, ranks=3)
-    assert hang.is_seen
+    assert hang.has_waiting_ranks
     first = hang.disagreements[0]
     assert (first.waiting, first.number) == ((0,), 1)
     assert 1 not in first.ranks
@@ -89,6 +89,6 @@ def test_the_hang_of_a_repro_is_found_by_where_a_rank_waits(python: Path, tmp_pa
     script = repro.path.read_text("utf-8")
     hang = run(python, tmp_path, DUMPS_LATER + script.replace("main(*sys.argv[1:])", "main('failing', 'ddp', 'cpu')"))
     evidence = match_evidence(None, read_dumps(find_dumps(tmp_path / "dumps")), catalogue)
-    assert [candidate.repro.id for candidate in evidence.found.candidates] == ["RPR-0042"]
-    assert evidence.found.candidates[0].confidence.value == "possible"
-    assert hang.disagreements[0].kind in (Kind.OTHER_CALL, Kind.MISSING)
+    assert [candidate.repro.id for candidate in evidence.match.candidates] == ["RPR-0042"]
+    assert evidence.match.candidates[0].confidence.value == "possible"
+    assert hang.disagreements[0].kind in (DisagreementKind.OTHER_CALL, DisagreementKind.MISSING)

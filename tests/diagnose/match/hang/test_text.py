@@ -23,8 +23,8 @@ waiting   rank 0, since 2023-11-14 22:13:20 UTC
 absent    rank 2: nothing in the dumps
 where     rank 1: after all_reduce of 4x2 Float in the default group, /home/user/train.py:31 step
           rank 0: in all_reduce of 4x2 Float in the default group, /home/user/train.py:31 step
-There is no dump of rank 2, so what it called is not known. A process that died, or that hangs where
-its watchdog cannot write, leaves none."""
+There is no dump of rank 2, so the calls there are unknown. A process leaves no dump if it died, or
+if its watchdog could not write one."""
     )
 
 
@@ -78,7 +78,7 @@ def test_other_calls_and_ranks_that_stand_still() -> None:
     assert (
         format_hang(differ, 100).plain
         == """\
-A hang: the ranks call different things in the default group.
+A hang: the ranks call different collectives in the default group.
 differ    number 1 of the default group is not the same call on all ranks
           rank 0: barrier of 1 Float
           rank 1: all_reduce of 4x2 Float
@@ -90,8 +90,8 @@ where     rank 0: in barrier of 1 Float in the default group
         format_hang(stuck, 100).plain
         == """\
 A hang: the other ranks wait for rank 1.
-stuck     rank 1 has not seen the end of all_reduce of 4x2 Float, number 1 of the default group,
-          which rank 0 has seen: a device or the network stands still there
+stuck     rank 1 has not completed all_reduce of 4x2 Float, number 1 of the default group; rank 0
+          has: a device or the network is stuck there
 where     rank 1: in all_reduce of 4x2 Float in the default group
           rank 0: after all_reduce of 4x2 Float in the default group"""
     )
@@ -103,8 +103,7 @@ def test_a_log() -> None:
         format_hang(log.hang, 100).plain
         == """\
 A hang: the other ranks wait for rank 7.
-missing   rank 7 never called the next collective, number 183 of the group that torch itself has
-          compared
+missing   rank 7 never called the next collective, number 183 of the group that torch compared
 waiting   ranks 0-6
 also      1 group in which all ranks wait
 where     rank 0: in ALLREDUCE of 6 elements, number 241; last enqueued 315, last completed 183"""
@@ -113,4 +112,4 @@ where     rank 0: in ALLREDUCE of 6 elements, number 241; last enqueued 315, las
 
 def test_nothing_hangs() -> None:
     both = find_hang(dumps_of({rank: content([entry(1)], {"0": [0, 1]}) for rank in (0, 1)}))
-    assert format_hang(both, 100).plain.splitlines()[0] == "No rank waits: every call in the dumps has ended."
+    assert format_hang(both, 100).plain.splitlines()[0] == "No rank waits: every call in the dumps is completed."

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repros.diagnose.match.hang.find import find_log_hang
-from repros.diagnose.match.hang.watchdog import Report, WatchdogLines, read_watchdog
+from repros.diagnose.match.hang.watchdog import WatchdogLines, WatchdogReport, read_watchdog
 from repros.diagnose.match.log import decode_lines
 from tests.diagnose.match.hang.public_logs import PublicLog, read_public_logs
 
@@ -22,7 +22,7 @@ def read(text: str) -> WatchdogLines:
     return read_watchdog(decode_lines(text.encode()))
 
 
-def only(text: str) -> Report:
+def only(text: str) -> WatchdogReport:
     (report,) = read(text).reports
     return report
 
@@ -92,7 +92,7 @@ def test_the_stack_of_the_call_is_read_with_the_users_frame() -> None:
         "#3 <module> from <string>:1\n"
     )
     assert [frame.function for frame in report.frames] == ["all_reduce", "wrapper", "training_step", "<module>"]
-    assert str(report.place) == "/home/user/train.py:44 training_step"
+    assert str(report.location) == "/home/user/train.py:44 training_step"
 
 
 def test_torchs_own_comparison_is_taken() -> None:
@@ -116,7 +116,7 @@ def test_lines_without_a_prefix_repeat_those_that_have_one() -> None:
 
 
 def test_a_log_without_these_lines_says_nothing() -> None:
-    assert not find_log_hang(read("Epoch 1: loss 0.4 from a.py:3\nlast enqueued work\n")).is_seen
+    assert not find_log_hang(read("Epoch 1: loss 0.4 from a.py:3\nlast enqueued work\n")).has_waiting_ranks
 
 
 @pytest.mark.parametrize("log", read_public_logs(), ids=lambda log: log.name)

@@ -53,7 +53,7 @@ SCRIPT = HEAD + frame("/home/user/lr_finder_leaves_results_on_cpu.py", 77, "main
             dict.fromkeys(
                 ("RPR-0001", "RPR-0019"),
                 'File "/env/torchmetrics/utilities/distributed.py", line 97, in gather_all_tensors, is on the stack, '
-                "which speaks for RPR-0020",
+                "which is evidence for RPR-0020",
             ),
         ),
         (
@@ -61,11 +61,11 @@ SCRIPT = HEAD + frame("/home/user/lr_finder_leaves_results_on_cpu.py", 77, "main
             ["RPR-0001"],
             dict.fromkeys(
                 ("RPR-0019", "RPR-0020"),
-                'File "/home/user/lr_finder_leaves_results_on_cpu.py", line 77, in main, is on the stack, the script '
+                'File "/home/user/lr_finder_leaves_results_on_cpu.py", line 77, in main, is on the stack: the script '
                 "of RPR-0001",
             ),
         ),
-        (IN_PLACE, [], {"RPR-0031": "there it says 'which is output', which another cause prints"}),
+        (IN_PLACE, [], {"RPR-0031": "the message contains 'which is output', which another cause prints"}),
     ],
 )
 def test_the_line_that_contradicts_is_quoted(text: str, candidates: list[str], reasons: dict[str, str]) -> None:
