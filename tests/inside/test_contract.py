@@ -24,6 +24,8 @@ CONTRACTS = {
     "simulated_gpus/variables.py": variables,
 }
 OWN = {
+    "authoring/check/project_steps.py": "REPROS_CHECK_MEASURED",
+    "model/cache/__init__.py": "REPROS_CACHE_DIR",
     "model/settings.py": "REPROS_CATALOGUE",
     "cli/run.py": "REPROS_JOBS",
     "cli/main.py": "REPROS_COMPLETE",
