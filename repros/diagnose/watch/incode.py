@@ -1,4 +1,4 @@
-"""The watch in a program that has this project installed: `with repros.watching():`."""
+"""The watch in a program that has this project installed: `with repros.diagnose.watch.watching():`."""
 
 from __future__ import annotations
 

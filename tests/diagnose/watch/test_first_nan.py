@@ -100,7 +100,7 @@ def test_it_is_silent_unless_it_is_asked_for(warm_python: Path, tmp_path: Path) 
 
 ON_GPUS = """
 import json, sys, torch
-from repros import watching
+from repros.diagnose.watch import watching
 from repros.diagnose.watch.incode import ignore_finding
 import finite, not_finite
 
@@ -150,7 +150,7 @@ def test_the_rank_is_named_whose_values_were_first(
 
 LIGHTNING = """
 import lightning.pytorch as pl, torch, not_finite
-from repros import lightning_callback
+from repros.diagnose.watch import lightning_callback
 
 class Model(pl.LightningModule):
     def __init__(self):

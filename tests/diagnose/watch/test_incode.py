@@ -62,7 +62,7 @@ def test_spawned_ranks_are_watched_as_forked_ones(current_python: Path, tmp_path
 
 
 ON_GPUS = """
-from repros import watching
+from repros.diagnose.watch import watching
 
 with watching() as findings:
     import torch, trainings
@@ -126,7 +126,7 @@ def test_a_fixture_does_so_for_one_test(warm_python: Path, tmp_path: Path) -> No
 FREED = """
 import sys, tempfile, weakref
 import torch
-from repros import watching
+from repros.diagnose.watch import watching
 
 def train():
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from repros import watching
 from repros.cli import main
 from repros.diagnose import watch
+from repros.diagnose.watch import watching
 from repros.diagnose.watch.identify import CRASH, checks_of
 from repros.diagnose.watch.inside.check import first_words
 from repros.diagnose.watch.inside.checks import FAMILIES, Family, families

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repros import lightning_callback
+from repros.diagnose.watch import lightning_callback
 from repros.diagnose.watch.inside.events import Events
 from repros.diagnose.watch.inside.watch import Options, Watch
 from repros.model.errors import ReprosError

@@ -1,6 +1,6 @@
 """What `repros watch` runs inside a training program: observations, and the checks that listen to them.
 
-`site/sitecustomize.py` calls `install.install` in every process of the program, and `repros.watching`
+`site/sitecustomize.py` calls `install.install` in every process of the program, and `repros.diagnose.watch.watching`
 calls
 `install.begin` in a program that has the project. Each file of `observe/` makes one kind of observation, once, and
 passes it to all checks by :meth:`watch.Watch.tell`; each file of `checks/` is one family of checks, declared by name

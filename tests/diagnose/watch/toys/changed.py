@@ -11,7 +11,7 @@ from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
-from repros import watching
+from repros.diagnose.watch import watching
 
 
 class Checkpointed(nn.Module):

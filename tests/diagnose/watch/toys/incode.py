@@ -18,7 +18,7 @@ from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 
-from repros import lightning_callback, watching
+from repros.diagnose.watch import lightning_callback, watching
 
 
 def leave():
