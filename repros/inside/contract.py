@@ -21,6 +21,8 @@ SERVER = "REPROS_SERVER"
 
 WATCH = "REPROS_WATCH"
 """The event folder of a program under `repros watch`; a process with this variable monitors itself."""
+WATCH_MODULE = "REPROS_WATCH_MODULE"
+"""The module whose function `install` makes a process monitor itself; nothing in `inside` imports it by name."""
 WATCH_EVERY = "REPROS_WATCH_EVERY"
 """Maximum number of steps between two full inspections, or 0 for steps 1, 2, 4, 8, ... only."""
 WATCH_ONLY = "REPROS_WATCH_ONLY"
@@ -32,7 +34,7 @@ SIM = "REPROS_SIM"
 """`cuda` in a process whose torch gets simulated GPUs at import."""
 
 JOB_VARIABLES = (CELL, LOG, SCRIPT, HOOKED, SERVER)
-WATCH_VARIABLES = (WATCH, WATCH_EVERY, WATCH_ONLY, WATCH_SKIP)
+WATCH_VARIABLES = (WATCH, WATCH_MODULE, WATCH_EVERY, WATCH_ONLY, WATCH_SKIP)
 
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 """The folder of `sitecustomize.py`, which reads these variables in every Python process that has it on its path."""

@@ -41,9 +41,9 @@ if contract.CELL in os.environ:
     from repros.inside import hook
 
     hook.install(os.environ[contract.CELL])
-if contract.WATCH in os.environ:
+if contract.WATCH_MODULE in os.environ:
     # By name: an import statement would make the inputs digest depend on it, although no cell runs it.
-    importlib.import_module("repros.diagnose.watch.inside.install").install()
+    importlib.import_module(os.environ[contract.WATCH_MODULE]).install()
 if os.environ.get(contract.SIM) == "cuda":
     from repros.simulated_gpus import startup
 

@@ -13,6 +13,9 @@ from repros.inside import contract
 Listener = Callable[..., None]
 
 
+_MODULE = f"{__package__}.install"
+
+
 class Options(NamedTuple):
     """What was asked for."""
 
@@ -43,6 +46,7 @@ class Options(NamedTuple):
         """Return the environment variables of a process that is to observe itself."""
         return {
             contract.WATCH: self.folder,
+            contract.WATCH_MODULE: _MODULE,
             contract.WATCH_EVERY: str(self.every),
             contract.WATCH_ONLY: ",".join([*sorted(self.only), *(f"+{name}" for name in sorted(self.also))]),
             contract.WATCH_SKIP: ",".join(sorted(self.skip)),

@@ -22,11 +22,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.inside import contract
 from repros.simulated_gpus.tools.library_tests import plugin, results
 from repros.simulated_gpus.tools.library_tests.libraries import LIBRARIES, Library, find_tests
 from repros.simulated_gpus.tools.library_tests.results import Test
-from repros.simulated_gpus.tools.simulated import simulated_environ
+from repros.simulated_gpus.tools.simulated import SITE, simulated_environ
 
 ROOT = Path(__file__).parents[4]
 
@@ -99,13 +98,13 @@ class Run:
             report, ranks = Path(notes, "tests"), Path(notes, "ranks")
             report.touch()
             ranks.touch()
-            kept = {name: value for name, value in os.environ.items() if not name.startswith(contract.SIM)}
+            kept = {name: value for name, value in os.environ.items() if not name.startswith("REPROS_SIM")}
             environment = {**kept, **self.library.environ, **(settings or {})}
             environment.update({plugin.REPORT: str(report), plugin.RANKS: str(ranks)})
             environment.update({} if bare else simulated_environ())
             # Processes that the tests start need the environment's commands.
             environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-            sites = [] if bare else [contract.SITE, Path(__file__).parent / "site"]
+            sites = [] if bare else [SITE, Path(__file__).parent / "site"]
             paths = [*sites, ROOT, (place / self.library.tests).parent, os.environ.get("PYTHONPATH", "")]
             # The plugin is imported by a top-level name, because a library's own `tests` may be a package.
             paths.append(Path(plugin.__file__).parent)
