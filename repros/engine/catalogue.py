@@ -36,11 +36,11 @@ def load(files: Iterable[Path] = (CATALOGUE,), locations: CatalogueLocations = P
 
 def _scripts(locations: Iterable[Path]) -> Iterator[Path]:
     """Yield each repro script once: every given file, and every file with a header below a given folder."""
-    seen: set[Path] = set()
+    resolved: set[Path] = set()
     for place in locations:
         for path in sorted(filter(has_header, place.rglob("*.py"))) if place.is_dir() else [place]:
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
+            if path.resolve() not in resolved:
+                resolved.add(path.resolve())
                 yield path
 
 

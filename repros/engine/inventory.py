@@ -47,18 +47,18 @@ def take_inventory(gpus: int = 0) -> Inventory:
     return Inventory(_cores(groups), _memory(groups), names)
 
 
-def gpu_names(visible: str | None, listed: Callable[[], Sequence[str]], found: int) -> tuple[str, ...]:
+def gpu_names(visible: str | None, listed: Callable[[], Sequence[str]], torch_count: int) -> tuple[str, ...]:
     """Return the GPUs that cells may use, as CUDA_VISIBLE_DEVICES names them: an index, `GPU-<uuid>` or `MIG-<uuid>`.
 
     Args:
         visible: the user's own CUDA_VISIBLE_DEVICES; None if it is not set.
         listed: returns the GPUs that the driver lists.
-        found: how many torch has found: it counts if the driver lists fewer, such as on WSL or with ROCm.
+        torch_count: number of GPUs that torch finds, used if the driver lists fewer, such as on WSL or with ROCm.
     """
     if visible is not None:
         return tuple(dict.fromkeys(_usable(visible.split(","))))
     names = tuple(listed())
-    return names if len(names) >= found else tuple(map(str, range(found)))
+    return names if len(names) >= torch_count else tuple(map(str, range(torch_count)))
 
 
 def _usable(names: Iterable[str]) -> Iterator[str]:
@@ -82,14 +82,14 @@ def _driver_gpus() -> tuple[str, ...]:
 
 def parse_listing(text: str) -> tuple[str, ...]:
     """Return the UUIDs of a listing by `nvidia-smi -L`: those of MIG devices in place of that of their GPU."""
-    found: list[str] = []
+    uuids: list[str] = []
     whole = False
     for kind, uuid in _LISTED.findall(text):
         if kind == "MIG" and whole:
-            found.pop()
+            uuids.pop()
         whole = kind == "GPU"
-        found.append(uuid)
-    return tuple(found)
+        uuids.append(uuid)
+    return tuple(uuids)
 
 
 def _cores(groups: Iterable[Path]) -> float:
@@ -100,8 +100,8 @@ def _cores(groups: Iterable[Path]) -> float:
 def _quota(group: Path) -> float | None:
     """Return how many cores a cgroup may use at once, of version 2 or 1; None if it is not limited."""
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-        allowed, each = (group / "cpu.max").read_text("utf-8").split()
-        return int(allowed) / int(each) if allowed != "max" else None
+        allowed, period = (group / "cpu.max").read_text("utf-8").split()
+        return int(allowed) / int(period) if allowed != "max" else None
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
         limit = int((group / "cpu.cfs_quota_us").read_text("utf-8"))
         return limit / int((group / "cpu.cfs_period_us").read_text("utf-8")) if limit > 0 else None
@@ -141,4 +141,4 @@ def _limiting_cgroups(own: Path, mounted: Path) -> Iterator[Path]:
             if controllers and not {"cpu", "memory"} & set(controllers.split(",")):
                 continue
             inner = Path(path.lstrip("/"))
-            yield from (root / place for place in (inner, *inner.parents) if (root / place).is_dir())
+            yield from (root / group for group in (inner, *inner.parents) if (root / group).is_dir())

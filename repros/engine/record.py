@@ -97,7 +97,7 @@ class RecordLine(TypedDict):
 
 def line(result: CellResult) -> RecordLine:
     """Return a result's line."""
-    cell, seen = result.cell, result.observation
+    cell, observation = result.cell, result.observation
     environment, expectation = cell.environment, cell.expectation
     return {
         "schema": SCHEMA,
@@ -120,15 +120,15 @@ def line(result: CellResult) -> RecordLine:
             "affected": expectation.affected,
             "signature": str(expectation.signature),
         },
-        "launch": seen.launch.value if seen else None,
-        "observed": [_process_record(process) for process in (seen.ranks if seen else ())],
+        "launch": observation.launch.value if observation else None,
+        "observed": [_process_record(process) for process in (observation.ranks if observation else ())],
         "signature": result.signature,
         "verdict": result.verdict.value,
         "repeats": {"n": result.repeats.n, "agreeing": result.repeats.agreeing} if result.repeats else None,
         "reason": result.reason,
-        "seconds": round(seen.seconds, 2) if seen else None,
-        "processor": round(seen.processor, 2) if seen else None,
-        "logs": str(seen.folder) if seen else None,
+        "seconds": round(observation.seconds, 2) if observation else None,
+        "processor": round(observation.processor, 2) if observation else None,
+        "logs": str(observation.folder) if observation else None,
     }
 
 
@@ -234,16 +234,16 @@ def read(path: Path) -> Iterator[RecordLine]:
             if len(raw) > _LONGEST_LINE:
                 continue
             try:
-                found = json.loads(raw)
+                line = json.loads(raw)
             except (ValueError, RecursionError):
                 continue
-            if is_record(found):
-                yield cast("RecordLine", found)
+            if is_record(line):
+                yield cast("RecordLine", line)
 
 
 def read_last(path: Path) -> list[RecordLine]:
     """Return the last line of each cell in a results file of any size, in the order of their first lines."""
-    return list({_cell_key(found): found for found in read(path)}.values())
+    return list({_cell_key(line): line for line in read(path)}.values())
 
 
 @cache
@@ -255,9 +255,9 @@ def _record_test() -> Callable[[Any], bool]:
     # Lines of older versions lack some fields.
     validate = fastjsonschema.compile({**schema, "required": sorted(_REQUIRED)})
 
-    def check(found: Any) -> bool:
+    def check(value: Any) -> bool:
         try:
-            validate(found)
+            validate(value)
         except fastjsonschema.JsonSchemaValueException:
             return False
         return True

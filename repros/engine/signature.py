@@ -56,8 +56,8 @@ def matched_text(raised: Raised, signature: Signature) -> str | None:
     if not any(name == wanted or name.endswith("." + wanted) for name in names):
         return None
     message = normalise(raised.message) or raised.name  # for some exceptions the class name is the whole message
-    found = (text for text in _normalised_texts(signature.match) if _contains(message, text))
-    return next((text.removesuffix(END) for text in found), None)
+    texts = (text for text in _normalised_texts(signature.match) if _contains(message, text))
+    return next((text.removesuffix(END) for text in texts), None)
 
 
 def _contains(message: str, text: str) -> bool:

@@ -36,8 +36,8 @@ def normal_form(source: str, resolve: ResolveInclude) -> str:
 def _tokens(source: str, resolve: ResolveInclude) -> Iterator[str]:
     directive: list[str] | None = None  # tokens of the current preprocessor line, whose end counts
     at_start = True
-    for found in _TOKEN.finditer(source):
-        kind, text = found.lastgroup, found[0]
+    for token in _TOKEN.finditer(source):
+        kind, text = token.lastgroup, token[0]
         if kind == "newline":
             if directive is not None:
                 yield from _directive(directive, resolve)

@@ -47,14 +47,14 @@ class PythonSources:
 
     def closure(self, roots: Iterable[Path], without: Collection[Path] = ()) -> set[Path]:
         """Return the files of some modules and of everything in the project that they import, directly or not."""
-        found: set[Path] = set()
+        closure: set[Path] = set()
         waiting = list(roots)
         while waiting:
             path = waiting.pop()
-            if path not in found and not _is_below(path, without):
-                found.add(path)
+            if path not in closure and not _is_below(path, without):
+                closure.add(path)
                 waiting += self._imports(path)
-        return found
+        return closure
 
     def _imports(self, path: Path) -> Iterator[Path]:
         for node in ast.walk(self._tree(path)):

@@ -92,10 +92,10 @@ def _read_text(path: Path) -> str:
         OSError: it cannot be read, is no regular file (a pipe or a device may never end), or is larger than a script.
         UnicodeDecodeError: it is not UTF-8.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    if found.st_size > _LARGEST_SCRIPT:
+    if status.st_size > _LARGEST_SCRIPT:
         raise OSError(errno.EFBIG, f"more than {_LARGEST_SCRIPT:,} bytes", str(path))
     return path.read_text(encoding="utf-8")
 

@@ -52,12 +52,12 @@ class HeaderBlock:
 
     def table(self, dotted: str) -> Mapping[str, Any]:
         """Return the table at the dotted path."""
-        found: Any = self.data
+        table: Any = self.data
         for part in dotted.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
-        if not isinstance(found, Mapping):
+            table = table.get(part) if isinstance(table, Mapping) else None
+        if not isinstance(table, Mapping):
             raise HeaderError(self.path, self._first, f"expected a table [{dotted}]")
-        return found
+        return table
 
     def line(self, table: str, key: str | None = None) -> int:
         """Return the line of a key in a table, or of the table's heading."""
