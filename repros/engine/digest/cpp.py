@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     (?P<comment> //(?:\\\n|[^\n])* | /\*.*?\*/ )
   | (?P<space>   (?:[^\S\n]|\\\n)+ )
   | (?P<newline> \n )
-  | (?P<raw>     (?:u8|[uUL])?R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)" )
+  | (?P<raw>     (?:u8|[uUL])?R"(?P<delimiter>[^()\s\\]{0,16})\(.*?\)(?P=delimiter)" )
   | (?P<text>    (?:u8|[uUL])?"(?:\\.|[^"\\\n])*" | (?:u8|[uUL])?'(?:\\.|[^'\\\n])+' )
   | (?P<number>  \.?\d(?:[eEpP][+-]|'?[\w.])* )
   | (?P<word>    [A-Za-z_]\w* )

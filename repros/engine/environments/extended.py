@@ -35,10 +35,10 @@ class UnresolvedError(ReprosError):
         reason = _shorten(str(error))
         if _NO_INDEX.search(str(error)) and not error.is_without_solution:
             problem = f"the package index cannot be reached ({reason})"
-            way_out = "name one with UV_DEFAULT_INDEX or PIP_INDEX_URL"
+            remedy = "name one with UV_DEFAULT_INDEX or PIP_INDEX_URL"
         else:
-            problem, way_out = reason, "name another release, or replace what does not fit with a further --with"
-        super().__init__(f"{extended.name} cannot be resolved: {problem}; {way_out}.")
+            problem, remedy = reason, "name another release, or replace what does not fit with a further --with"
+        super().__init__(f"{extended.name} cannot be resolved: {problem}; {remedy}.")
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ def _write(file: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(file)
     except OSError as error:
-        way_out = f"name another folder with {VARIABLE}"
-        raise ReprosError(f"{file} cannot be written ({error.strerror}); {way_out}.") from error
+        remedy = f"name another folder with {VARIABLE}"
+        raise ReprosError(f"{file} cannot be written ({error.strerror}); {remedy}.") from error
 
 
 def _versions(pins: Mapping[str, Pin]) -> dict[str, str]:

@@ -63,9 +63,9 @@ def lock_newest(wanted: Stack, base: Stack) -> Path:
     except UvError as error:
         if "No solution found" not in str(error):
             raise
-        location = f"beside its pin in {base.name}.toml"
-        way_out = f'exclude a release that does not work with the others {location}: "torch==2.15.0,<2.16"'
-        raise ReprosError(f"no lock for {wanted.name}: {error}; {way_out}.") from error
+        location = f"next to its pin in {base.name}.toml"
+        remedy = f'exclude a release that does not work with the others {location}: "torch==2.15.0,<2.16"'
+        raise ReprosError(f"no lock for {wanted.name}: {error}; {remedy}.") from error
     return write_stack(wanted, text)
 
 

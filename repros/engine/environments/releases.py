@@ -53,8 +53,8 @@ def fetch_files(project: str) -> list[ReleaseFile]:
 
 
 def _index_error(project: str, index: str, why: str) -> ReprosError:
-    way_out = "name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX."
-    return ReprosError(f"{index} does not list the releases of {project} with their dates: {why}; {way_out}")
+    remedy = "name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX."
+    return ReprosError(f"{index} does not list the releases of {project} with their dates: {why}; {remedy}")
 
 
 def _fetch_json(address: str) -> Mapping[str, Any] | None:

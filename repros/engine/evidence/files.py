@@ -198,8 +198,8 @@ def _read_ledger(stack: Path) -> ledger.Lines:
     try:
         return ledger.parse_ledger(_read_toml(file)) if file.exists() else {}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        way_out = "remove the damaged lines, or the file, and measure again with 'repros matrix'"
-        raise ReprosError(f"{file} cannot be read as a ledger ({error}); {way_out}.") from error
+        remedy = "remove the damaged lines, or the file, and measure again with 'repros matrix'"
+        raise ReprosError(f"{file} cannot be read as a ledger ({error}); {remedy}.") from error
 
 
 def _read_file(file: Path, lines: ledger.Lines) -> Iterator[Measurement]:

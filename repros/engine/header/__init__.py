@@ -200,7 +200,7 @@ def _signature(block: HeaderBlock, name: str, values: Mapping[str, Any]) -> Sign
     table = f"tool.repro.variants.{name}"
     raises, match, ends = values["raises"], values["match"], values["ends"]
     if values["frames"] is not None and raises is None:
-        raise block.error(table, "frames", f"[{table}] has frames without a signature; expected 'raises' beside them")
+        raise block.error(table, "frames", f"[{table}] has frames without a signature; expected 'raises' as well")
     if raises is None and match is None and ends is None:
         return None
     if values["outcome"] is ExpectedOutcome.PASSES:

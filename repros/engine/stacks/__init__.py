@@ -95,8 +95,8 @@ def read_stack(file: Path) -> Stack:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ReprosError(f"{file}: cannot be read as TOML ({error}).") from error
     except (TypeError, InvalidRequirement) as error:
-        way_out = 'expected texts for about and python, requirements such as ["torch==2.6.0"], and a day for until'
-        raise ReprosError(f"{file}: {error}; {way_out}.") from error
+        remedy = 'expected texts for about and python, requirements such as ["torch==2.6.0"], and a day for until'
+        raise ReprosError(f"{file}: {error}; {remedy}.") from error
 
 
 def _text(value: Any) -> str:

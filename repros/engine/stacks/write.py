@@ -98,8 +98,8 @@ def _writing_all_or_none(*files: Path) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            way_out = "name a catalogue that you can write with --catalogue"
-            raise ReprosError(f"{files[0]} cannot be written ({error.strerror}); {way_out}.") from error
+            remedy = "name a catalogue that you can write with --catalogue"
+            raise ReprosError(f"{files[0]} cannot be written ({error.strerror}); {remedy}.") from error
         raise
 
 
