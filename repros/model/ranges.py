@@ -190,6 +190,9 @@ def _cuts(specifier: Specifier) -> Iterator[Version]:
     base = Version(version.base_version)
     yield from (Version(_spell(base, dev=0)), _after(base), Version(_spell(base, post=_LAST_POST)))
     yield from (version, _after(version))
+    if version.post is not None:
+        # `<2.1.post1` excludes the development releases of 2.1.post1.
+        yield Version(_spell(version, post=version.post, dev=0))
     if version.pre:
         letter, number = version.pre
         yield from (_after(Version(_spell(version))), Version(f"{base}{letter}{number + 1}.dev0"))
