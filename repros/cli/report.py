@@ -148,7 +148,7 @@ def _report_script(
     found = report_of(
         task,
         seen,
-        lambda name: _collect_env_once(environments.place(known[name]) / "bin/python"),
+        lambda name: _collect_env_once(environments.environment_folder(known[name]) / "bin/python"),
         Identity.of_this_machine(),
     )
     if not found.runs:
@@ -226,7 +226,7 @@ def _torch_env(stacks: Mapping[str, Stack], line: RecordLine) -> tuple[str, str 
     """Return torch's description of a line's environment, or why there is none: it may be gone or changed."""
     name, torch = line["stack"]["name"], line["stack"]["versions"].get("torch")
     stack = stacks.get(name)
-    python = environments.place(stack) / "bin" / "python" if stack else Path(name)
+    python = environments.environment_folder(stack) / "bin" / "python" if stack else Path(name)
     if not python.exists():
         return "", "the environment does not exist any more"
     output, problem = _collect_env_once(python)

@@ -175,7 +175,7 @@ def _print_commands(specs: Sequence[CellSpec], where: Targets) -> int:
     for spec in specs:
         arguments = [spec.variant.name, spec.strategy, spec.device.value]
         stacks = [] if where.python else where.stacks_of(spec.repro)
-        pythons = {stack.name: environments.place(stack) / "bin" / "python" for stack in stacks}
+        pythons = {stack.name: environments.environment_folder(stack) / "bin" / "python" for stack in stacks}
         for name, python in ({"python": where.python} if where.python else pythons).items():
             if python.exists():
                 echo(shell_command(python, relative_to_cwd(spec.repro.path), arguments, spec.repro.processes))

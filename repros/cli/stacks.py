@@ -133,7 +133,8 @@ def _show_stacks(places: CatalogueLocations, *, as_json: bool) -> None:
     known = load_stacks(places).values()
     if as_json:
         folders = [
-            environments.place(known_stack) if environments.ready(known_stack) else None for known_stack in known
+            environments.environment_folder(known_stack) if environments.ready(known_stack) else None
+            for known_stack in known
         ]
         values = [
             json_values.stack_details(known_stack, folder) for known_stack, folder in zip(known, folders, strict=True)
@@ -182,7 +183,7 @@ def _lag_line(lag: Lag, today: dt.date) -> str:
 
 def _stack_lines(stack: Stack, width: int) -> list[Text]:
     ready = environments.ready(stack)
-    state = f"ready in {environments.place(stack)}" if ready else f"not made yet: {_cost(stack)}"
+    state = f"ready in {environments.environment_folder(stack)}" if ready else f"not made yet: {_cost(stack)}"
     versions = ", ".join(str(requirement).replace("==", " ") for requirement in stack.requirements)
     body = {stack.about: "", f"python {stack.python}, {versions}": "", state: "green" if ready else "dim"}
     lines = [Text(stack.name, "bold")]

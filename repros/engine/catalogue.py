@@ -1,4 +1,4 @@
-"""The catalogue: load every repro script below a folder."""
+"""Loading of the catalogue: all repro scripts below given folders."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from repros.model.settings import CATALOGUE, PACKAGE, CatalogueLocations
 
 
 def load(files: Iterable[Path] = (CATALOGUE,), locations: CatalogueLocations = PACKAGE) -> Catalogue:
-    """Load every repro script at or below the given files and folders, which are those in use or some of them.
+    """Load every repro script at or below files and folders.
 
-    Of two scripts with one id the first is loaded. The other is left out and named in `clashes`, so that it does not
-    stop what is not about it.
+    Of two scripts with the same id the first is loaded. The other is skipped and reported in `clashes`, so it does not
+    block commands on other repros.
+
+    Args:
+        files: files and folders, usually `locations.scripts` or a part of them.
+        locations: the catalogues in use.
 
     Raises:
         HeaderError: a header is invalid.
@@ -34,17 +38,18 @@ def load(files: Iterable[Path] = (CATALOGUE,), locations: CatalogueLocations = P
     return Catalogue(tuple(by_id[id_] for id_ in sorted(by_id)), tuple(clashes), locations)
 
 
-def _scripts(locations: Iterable[Path]) -> Iterator[Path]:
-    """Yield each repro script once: every given file, and every file with a header below a given folder."""
-    seen: set[Path] = set()
-    for place in locations:
-        for path in sorted(filter(has_header, place.rglob("*.py"))) if place.is_dir() else [place]:
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
+def _scripts(files: Iterable[Path]) -> Iterator[Path]:
+    """Yield each repro script once: all given files, and all files with a header below given folders."""
+    visited: set[Path] = set()
+    for file_or_folder in files:
+        is_folder = file_or_folder.is_dir()
+        for path in sorted(filter(has_header, file_or_folder.rglob("*.py"))) if is_folder else [file_or_folder]:
+            if path.resolve() not in visited:
+                visited.add(path.resolve())
                 yield path
 
 
 def _line_of_id(path: Path) -> int:
-    """Return the line on which a script claims its id."""
+    """Return the number of the line with the id in a script."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return next((number for number, line in enumerate(lines, 1) if line.startswith("# id")), 1)

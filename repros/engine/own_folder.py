@@ -1,4 +1,4 @@
-"""The folder `.repros` beside a user's files: what runs write, which no git lists, and which runs delete again."""
+"""The folder `.repros` next to a user's files: results and logs of runs, hidden from git, with rotation of logs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 NAME = ".repros"
 LOG_FOLDERS = 50
-"""Number of runs whose logs are kept; `nox -s repro` makes one run per strategy."""
+"""Number of runs whose logs are retained; `nox -s repro` makes one run per strategy."""
 
-_MARK = ".made-by-repros"
-"""A file in each folder of logs: a folder without it is somebody else's, whatever its name."""
+_MARKER = ".made-by-repros"
+"""A file in each log folder; folders without it are never deleted."""
 _RUN = re.compile(r"\d{8}-\d{6}-\d{6}")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents; a `.repros` among them that is new hides itself from git.
+    """Make a folder and its parents; a new `.repros` among them gets a `.gitignore`.
 
     Raises:
         OSError: it cannot be made.
@@ -32,20 +32,20 @@ def make_folder(folder: Path) -> None:
 
 
 def new_log_folder(out: Path) -> Path:
-    """Make a folder for a run's logs, and delete those of the oldest runs: nothing that this function has not made.
+    """Make a folder for the logs of a run, and delete those of the oldest runs, if this function has made them.
 
     Args:
-        out: the results file. The logs go below the `.repros` that it is in, or below a new one beside it.
+        out: the results file. The logs go into the `.repros` that contains it, or into a new one in its folder.
 
     Returns:
-        The folder. Where the disk is full it does not exist, which each cell then reports.
+        The folder. If the disk is full it does not exist, and each cell reports that.
     """
     runs = (_own_folder(out) or out.parent / NAME) / "runs"
     new = runs / datetime.now().astimezone().strftime("%Y%m%d-%H%M%S-%f")
     with contextlib.suppress(OSError):
         make_folder(new)
-        (new / _MARK).touch()
-        # The new one apart: a clock that was set back gives it the oldest name.
+        (new / _MARKER).touch()
+        # Exclude the new folder: after a clock change its name may sort first.
         earlier = sorted((folder for folder in runs.iterdir() if _is_of_a_run(folder) and folder != new), reverse=True)
         for folder in earlier[LOG_FOLDERS - 1 :]:
             shutil.rmtree(folder, ignore_errors=True)
@@ -53,10 +53,10 @@ def new_log_folder(out: Path) -> Path:
 
 
 def _own_folder(file: Path) -> Path | None:
-    """Return the nearest `.repros` that a file is in."""
+    """Return the nearest parent folder `.repros` of a file."""
     return next((folder for folder in file.parents if folder.name == NAME), None)
 
 
 def _is_of_a_run(folder: Path) -> bool:
-    """Return whether :func:`new_log_folder` has made a folder."""
-    return bool(_RUN.fullmatch(folder.name)) and not folder.is_symlink() and (folder / _MARK).is_file()
+    """Return whether a folder was made by :func:`new_log_folder`."""
+    return bool(_RUN.fullmatch(folder.name)) and not folder.is_symlink() and (folder / _MARKER).is_file()

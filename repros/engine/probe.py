@@ -13,7 +13,7 @@ from pathlib import Path
 from repros import inside
 from repros.engine.judge import is_machine_error
 from repros.engine.launch.patience import NoAnswerError, wait_for_answer
-from repros.engine.probe_cache import Found, keep_answer
+from repros.engine.probe_cache import ProbeOutput, cached_output
 from repros.inside import contract
 from repros.model import Device, Environment, cache
 from repros.model.errors import ReprosError
@@ -60,7 +60,7 @@ def probe(
             own and lacks the torch that it needs. (A stack's environment without torch is `broken` instead.)
     """
     where = _answer(python, stack, "where")
-    found = keep_answer(
+    found = cached_output(
         python,
         where,
         lambda: _answer(python, stack, *(["sim"] if sim else []), report_progress=report_progress),
@@ -79,7 +79,7 @@ def probe(
 
 def _answer(
     python: Path, stack: str | None, *words: str, report_progress: Callable[[str], None] = lambda _: None
-) -> Found:
+) -> ProbeOutput:
     """Run the probe's script and return its answer.
 
     Raises:
@@ -162,7 +162,7 @@ def _missing_torch(name: str, stack: str | None) -> str:
     return f"torch is not installed in {name}" if stack else "torch is not installed there"
 
 
-def _environment(python: Path, stack: str | None, found: Found) -> Environment:
+def _environment(python: Path, stack: str | None, found: ProbeOutput) -> Environment:
     name = stack or str(python)
     counts: dict[Device, int] = {}
     absent: dict[Device, str] = {}

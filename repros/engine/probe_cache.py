@@ -1,7 +1,7 @@
-"""Kept answers of probes: an environment is asked again once something that its answer depends on has changed.
+"""Cache of probes: an environment is probed again when an input of its description has changed.
 
-Importing torch takes a probe two seconds. Where its interpreter, its path and its torch are takes 50 ms to ask, and is
-asked each time, so that no `PYTHONPATH`, `.pth` file or user's site folder is overlooked.
+A probe imports torch, which takes two seconds. The location of its interpreter, `sys.path` and torch takes 50 ms and is
+probed each time, so that no change of `PYTHONPATH`, a `.pth` file or the user's site folder is missed.
 """
 
 from __future__ import annotations
@@ -17,60 +17,60 @@ from repros import inside, simulated_gpus
 from repros.inside import contract
 from repros.model.cache.snapshot import remember
 
-Found = Mapping[str, Any]
-"""What `repros/inside/probe.py` answers."""
+ProbeOutput = Mapping[str, Any]
+"""The JSON object that `repros/inside/probe.py` prints."""
 
-_DECIDING = re.compile(
+_RELEVANT = re.compile(
     r"(PYTHON|LD_|DYLD_|CUDA|NVIDIA|NCCL|HIP|ROCR|HSA|TORCH|PYTORCH|MKL|OMP|KMP|CONDA|REPROS_(SIM|CACHE))\w*"
     r"|VIRTUAL_ENV|HOME|CXX"
 )
-"""Variables that may decide whether torch can be imported, how many GPUs it finds, or what is simulated."""
+"""Variables that may affect the import of torch, its number of GPUs, or the simulation."""
 _INSTALLED = re.compile(r".*\.(dist-info|egg-info|egg-link|egg|pth)|torch(\.py)?|__editable__.*|(site|user)customize.*")
-"""Entries of a folder on the path whose change is that of a package, even if the folder's own time stays."""
+"""Entries of a `sys.path` folder that change with a package, even if the folder's mtime does not."""
 _DRIVER = Path("/proc/driver/nvidia")
 _DEV = Path("/dev")
 _DEVICES = re.compile(r"nvidia.*|dxg|kfd")
-"""Devices of GPUs: NVIDIA's, those of Windows below Linux, AMD's."""
+"""GPU device files: NVIDIA, WSL, AMD."""
 
 
-def keep_answer(python: Path, where: Found, ask: Callable[[], Found], *, sim: bool) -> Found:
-    """Return a probe's answer, from the cache folder if nothing that it depends on has changed.
+def cached_output(python: Path, where: ProbeOutput, run_probe: Callable[[], ProbeOutput], *, sim: bool) -> ProbeOutput:
+    """Return the description of an environment, cached until one of its inputs changes.
 
     Args:
         python: the interpreter.
-        where: its answer to `where`.
-        ask: runs the probe; what it raises is raised, and not kept.
-        sim: whether the simulated accelerator is part of the answer.
+        where: the output of the probe with `where`.
+        run_probe: returns the description; its exceptions propagate and are not cached.
+        sim: whether the description includes the simulated accelerator.
     """
-    # What starts another interpreter, as pyenv's shims do, may start a third one tomorrow.
+    # A launcher of another interpreter, such as pyenv's shims, may start a third one tomorrow.
     if os.path.realpath(python) != os.path.realpath(str(where.get("executable"))) or "path" not in where:
-        return ask()
-    # Not this checkout's own folder, so that a fresh clone need not ask anew; the digest stands for what is in it.
+        return run_probe()
+    # Without the folder of this checkout, so that a fresh clone can use the cache; the digest covers its content.
     where = {**where, "path": [folder for folder in where["path"] if folder != contract.SITE]}
     gpus = list(_gpus())
-    deciding = sorted(item for item in os.environ.items() if _DECIDING.fullmatch(item[0]))
+    deciding = sorted(item for item in os.environ.items() if _RELEVANT.fullmatch(item[0]))
     return remember(
         "probe_sim" if sim else "probe",
         set(_files(python, where)),
-        ask,
+        run_probe,
         key=repr((where, gpus, deciding, _own_digest(sim=sim))),
-        holds=lambda found: _may_be_kept(found, has_gpus=bool(gpus)),
+        holds=lambda output: _is_cacheable(output, has_gpus=bool(gpus)),
     )
 
 
-def _may_be_kept(found: Found, *, has_gpus: bool) -> bool:
-    """Return whether an answer holds until the environment changes: what is wrong may be right without a change."""
+def _is_cacheable(output: ProbeOutput, *, has_gpus: bool) -> bool:
+    """Return whether a description is valid until the environment changes: a problem may disappear without a change."""
     try:
-        whole = "torch" in found["versions"] and found["torch"] is None
-        cuda = found["cuda"]["count"] > 0 or not has_gpus
-        sim = found["sim"] is None or Path(found["sim"]["built"]).exists()
+        whole = "torch" in output["versions"] and output["torch"] is None
+        cuda = output["cuda"]["count"] > 0 or not has_gpus
+        sim = output["sim"] is None or Path(output["sim"]["built"]).exists()
     except (KeyError, TypeError):
         return False
     return whole and cuda and sim
 
 
-def _files(python: Path, where: Found) -> Iterator[str]:
-    """Yield what an answer depends on: the interpreter, each folder on its path, the packages there, and torch."""
+def _files(python: Path, where: ProbeOutput) -> Iterator[str]:
+    """Yield the files of a description's inputs: the interpreter, `sys.path` folders, installed packages, torch."""
     yield from (str(python), os.path.realpath(python))
     yield from (os.path.join(prefix, "pyvenv.cfg") for prefix in where["prefixes"])  # noqa: PTH118 - hundreds follow
     for folder in where["path"]:
@@ -95,7 +95,7 @@ def _own_digest(*, sim: bool) -> str:
 
 
 def _gpus() -> Iterator[str]:
-    """Yield what shows which GPUs there are: the driver's version, its devices, their parts (MIG), those in `/dev`."""
+    """Yield the state of the GPUs: driver version, devices, MIG devices, files in `/dev`."""
     for file in (_DRIVER / "version", *_DRIVER.glob("gpus/*/information")):
         try:
             yield file.read_text("utf-8", "replace")

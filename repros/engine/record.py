@@ -1,7 +1,7 @@
-"""Results as JSON Lines: one object per cell, appended as soon as it is judged, so that a killed runner loses none.
+"""Results files in JSON Lines: one object per cell, appended immediately, so a killed runner loses no result.
 
-:class:`RecordLine` is the format; its JSON Schema is `record.schema.json` beside this file. Lines hold no environment
-variables and nothing else about the machine.
+:class:`RecordLine` is the format; its JSON Schema is `record.schema.json` in this folder. Lines contain no environment
+variables and nothing else about the machine except its platform.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from repros.model import CellResult, Process, Verdict
 from repros.model.errors import ReprosError
 
 SCHEMA = 1
-"""Version of the format: increased when a field changes its meaning, but not for a new field."""
+"""Version of the format, incremented when a field changes its meaning, not for a new field."""
 
 JSON_SCHEMA = Path(__file__).with_name("record.schema.json")
 """The JSON Schema of a record line."""
 
 _REQUIRED = {"repro", "variant", "strategy", "device", "stack", "verdict", "reason", "seconds", "logs"}
 _LONGEST_LINE = 2**20
-"""Bytes; a line has some two thousand."""
+"""Bytes; a typical line has 2,000."""
 
 
 class StackRecord(TypedDict):
-    """The environment that a cell ran in."""
+    """The environment of a cell."""
 
     name: str
     """The stack's name, or the interpreter's path for the user's own environment."""
     own: NotRequired[bool]
-    """Whether it is the user's own environment."""
+    """Whether it is the user's own environment, not a stack's."""
     python: str
     versions: Mapping[str, str]
     """Installed versions of the packages that the repro names."""
 
 
 class ExpectationRecord(TypedDict):
-    """What the header documents for these versions."""
+    """The documented outcome for these versions."""
 
     outcome: str
     affected: bool
@@ -63,7 +63,7 @@ class ProcessRecord(TypedDict):
 
 
 class RepeatsRecord(TypedDict):
-    """How often the cell was run, and how often with the line's outcome."""
+    """Number of runs, and of those with the line's verdict and signature."""
 
     n: int
     agreeing: int
@@ -91,13 +91,13 @@ class RecordLine(TypedDict):
     reason: str
     seconds: float | None
     processor: NotRequired[float | None]
-    """Seconds of processor time of all the cell's processes."""
+    """CPU seconds of all processes."""
     logs: str | None
 
 
 def line(result: CellResult) -> RecordLine:
-    """Return a result's line."""
-    cell, seen = result.cell, result.observation
+    """Return the record line of a result."""
+    cell, observation = result.cell, result.observation
     environment, expectation = cell.environment, cell.expectation
     return {
         "schema": SCHEMA,
@@ -120,15 +120,15 @@ def line(result: CellResult) -> RecordLine:
             "affected": expectation.affected,
             "signature": str(expectation.signature),
         },
-        "launch": seen.launch.value if seen else None,
-        "observed": [_process_record(process) for process in (seen.ranks if seen else ())],
+        "launch": observation.launch.value if observation else None,
+        "observed": [_process_record(process) for process in (observation.ranks if observation else ())],
         "signature": result.signature,
         "verdict": result.verdict.value,
         "repeats": {"n": result.repeats.n, "agreeing": result.repeats.agreeing} if result.repeats else None,
         "reason": result.reason,
-        "seconds": round(seen.seconds, 2) if seen else None,
-        "processor": round(seen.processor, 2) if seen else None,
-        "logs": str(seen.folder) if seen else None,
+        "seconds": round(observation.seconds, 2) if observation else None,
+        "processor": round(observation.processor, 2) if observation else None,
+        "logs": str(observation.folder) if observation else None,
     }
 
 
@@ -149,15 +149,15 @@ def _named_versions(result: CellResult) -> dict[str, str]:
 
 
 def is_own_environment(line: RecordLine) -> bool:
-    """Return whether a line's cell ran in the user's own environment; older lines show it by a path as the name."""
+    """Return whether a cell ran in the user's own environment; older lines show it only by a path as the name."""
     return line["stack"].get("own", "/" in line["stack"]["name"])
 
 
 def latest(lines: Iterable[RecordLine]) -> list[RecordLine]:
     """Return the last line of each cell, sorted by repro, then grouped by variant, strategy, device and stack.
 
-    Groups come in the order of their first lines: from cells `B x sim`, `A x cpu`, `B y sim` of one repro, in which B
-    came first, the result is `B x sim`, `B y sim`, `A x cpu`. Cells that ran side by side are mixed in the file.
+    Groups are in the order of their first lines. From the cells `B x sim`, `A x cpu`, `B y sim` of one repro, the
+    result is `B x sim`, `B y sim`, `A x cpu`. Concurrent cells are interleaved in the file.
     """
     by_cell = {_cell_key(line): line for line in lines}
     first_seen: dict[tuple[str, ...], int] = {}
@@ -172,7 +172,7 @@ def latest(lines: Iterable[RecordLine]) -> list[RecordLine]:
 
 
 def disagreeing(lines: Iterable[RecordLine]) -> list[RecordLine]:
-    """Return the last lines of the cells that were run and do not agree; cells that could not be judged count."""
+    """Return the last lines of the cells that ran and do not agree, including those that could not be judged."""
     return [line for line in latest(lines) if Verdict(line["verdict"]).disagrees]
 
 
@@ -184,14 +184,13 @@ class NotRecordedError(ReprosError):
     """A result that could not be written to the results file."""
 
     def __init__(self, path: Path, label: str, error: OSError) -> None:
-        """Compose the message."""
         super().__init__(f"{path} cannot take the result of {label} ({error.strerror or error})")
 
 
 def append(path: Path, result: CellResult) -> None:
-    """Append one result as a whole line, even if several runners append to the same file.
+    """Append one result as a whole line; several runners may append to the same file.
 
-    A line that a killed runner left incomplete is ended first, so that only that line is lost.
+    An incomplete line of a killed runner is terminated first, so only that line is lost.
 
     Raises:
         NotRecordedError: the file cannot be written.
@@ -210,13 +209,13 @@ def _append_line(path: Path, text: str) -> None:
         end = file.seek(0, os.SEEK_END)
         if end and _last_byte(file.fileno(), end) != b"\n":
             text = "\n" + text
-        # A lone surrogate (from undecodable bytes in a message) is written as its JSON escape.
+        # A lone surrogate (from undecodable bytes in a message) becomes a JSON escape.
         try:
             file.write(text.encode("utf-8", "backslashreplace"))
             file.flush()
             os.fsync(file.fileno())
         except OSError:
-            # A full disk leaves an incomplete line; removing it frees its space.
+            # A full disk leaves an incomplete line, which is truncated.
             with contextlib.suppress(OSError):
                 os.ftruncate(file.fileno(), end)
             raise
@@ -227,37 +226,37 @@ def _last_byte(descriptor: int, end: int) -> bytes:
 
 
 def read(path: Path) -> Iterator[RecordLine]:
-    """Yield the lines of a results file that this version understands; skip damaged ones."""
+    """Yield the valid lines of a results file; skip others."""
     is_record = _record_test()
     with path.open("rb") as file:
         while raw := file.readline(_LONGEST_LINE + 1):
             if len(raw) > _LONGEST_LINE:
                 continue
             try:
-                found = json.loads(raw)
+                line = json.loads(raw)
             except (ValueError, RecursionError):
                 continue
-            if is_record(found):
-                yield cast("RecordLine", found)
+            if is_record(line):
+                yield cast("RecordLine", line)
 
 
 def read_last(path: Path) -> list[RecordLine]:
-    """Return the last line of each cell in a results file of any size, in the order of their first lines."""
-    return list({_cell_key(found): found for found in read(path)}.values())
+    """Return the last line of each cell in a results file of any size, in the order of first lines."""
+    return list({_cell_key(line): line for line in read(path)}.values())
 
 
 @cache
 def _record_test() -> Callable[[Any], bool]:
-    """Return a test for record lines of this version: every field that is there has its type."""
+    """Return a validator of record lines: every present field has its type."""
     import fastjsonschema  # noqa: PLC0415 - most commands read no results
 
     schema = _open(json.loads(JSON_SCHEMA.read_text(encoding="utf-8")))
-    # Lines of older versions lack some fields.
+    # Lines of older versions lack optional fields.
     validate = fastjsonschema.compile({**schema, "required": sorted(_REQUIRED)})
 
-    def check(found: Any) -> bool:
+    def check(value: Any) -> bool:
         try:
-            validate(found)
+            validate(value)
         except fastjsonschema.JsonSchemaValueException:
             return False
         return True
@@ -266,7 +265,7 @@ def _record_test() -> Callable[[Any], bool]:
 
 
 def _open(schema: Any) -> Any:
-    """Return a schema that takes further fields, too, such as later versions write."""
+    """Return a schema that allows additional fields, which later versions may write."""
     if isinstance(schema, list):
         return [_open(item) for item in schema]
     if not isinstance(schema, dict):
@@ -275,24 +274,24 @@ def _open(schema: Any) -> Any:
 
 
 LATEST = Path(".repros/latest.jsonl")
-"""Results of the latest run, below the working directory."""
+"""Results of the latest run, in the working directory."""
 
 _OPENING = b'{"schema"'
 """First bytes of every results file."""
 
 
 def begin_results(file: Path, *, append: bool, option: str = "--results") -> BinaryIO:
-    """Create a results file, empty unless it is appended to; a file of another kind is left alone.
+    """Open a results file, truncated unless results are appended; other files are refused.
 
-    The returned file holds the results while it is open: another run may append to them, but not empty them.
+    While the returned file is open, another run may append to it but not truncate it.
 
     Args:
         file: the results file.
-        append: whether results are added to those in it.
-        option: the option that names another file, for the sentences.
+        append: whether to keep existing results.
+        option: the option for another file, for messages.
 
     Raises:
-        ReprosError: it is not a results file, cannot be written, or would be emptied while another run writes to it.
+        ReprosError: it is not a results file, cannot be written, or would be truncated while another run writes to it.
     """
     try:
         make_folder(file.parent)
@@ -316,10 +315,10 @@ def begin_results(file: Path, *, append: bool, option: str = "--results") -> Bin
 
 
 def _lock(file: BinaryIO, kind: int) -> bool:
-    """Take or change a lock on a whole file; return False if another open file has one that excludes it.
+    """Acquire or change a lock on a whole file; return False if a conflicting lock is held.
 
-    It belongs to the open file (`fcntl(2)`, F_OFD_SETLK): it ends with the process however that ends, and it does not
-    affect the short locks with which lines are appended. File systems without locks give none.
+    It is an open file description lock (`fcntl(2)`, F_OFD_SETLK): the kernel releases it with the process, and it does
+    not conflict with the `flock` locks of appends. On file systems without locks this is a no-op.
     """
     try:
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, 0, 0, 0))
@@ -332,7 +331,7 @@ def read_results(file: Path, *, allow_empty: bool = False) -> list[RecordLine]:
     """Read a results file.
 
     Raises:
-        ReprosError: it cannot be read, or holds no result and may not be empty.
+        ReprosError: it cannot be read, or has no result although `allow_empty` is false.
     """
     try:
         lines = read_last(file)

@@ -1,6 +1,6 @@
-"""Normalised signatures: the same text for the same failure on every machine, rank and device.
+"""Normalised signatures: equal text for the same failure on every machine, rank and device.
 
-Matching uses substrings and a few expressions without nested repetition, so its cost is linear in the text.
+Matching uses substrings and regular expressions without nested repetition, so its cost is linear in the text.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from functools import lru_cache
 from repros.model import Ending, Process, Raised, Signature
 
 _RULES = (
-    # Autograd names a tensor by its type and shape, which depend on the user's model.
+    # Autograd describes tensors by type and shape, which depend on the user's model.
     (re.compile(r"\[torch\.(?:cuda\.)?[A-Z][a-zA-Z\d]{2,20}Tensor \[[\d, ]*\]\]"), "[{tensor}]"),
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "{address}"),
-    # Prefixes by which CUDA's kernels and the simulated accelerator's name the same operator.
+    # Prefixes of the same operator in CUDA's kernels and in those of the simulated accelerator.
     (re.compile(r"\b(?:wrapper_CUDA_+|wrapper_+|aten::_*)(?=[a-z])"), ""),
     (re.compile(r"\b(?:cuda|sim)(?::\d+)?\b"), "{device}"),
     (re.compile(r"\brank:? ?\d+\b"), "rank {rank}"),
@@ -24,14 +24,14 @@ _RULES = (
     (re.compile(r"\s+"), " "),
 )
 END = "$"
-"""A documented text that ends with it must end the message: some messages are the beginning of another failure's."""
+"""Anchor: a documented text that ends with it must end the message, which may be a prefix of another failure's."""
 _LONGEST = 20_000
-"""Characters of a message that are read; the recorder cuts longer ones."""
+"""Maximum characters of a message; the recorder truncates longer ones."""
 
 
 @lru_cache(maxsize=1024)
 def normalise(text: str) -> str:
-    """Return the text with placeholders for addresses, devices, ranks, paths, hosts and pids."""
+    """Return a text with placeholders for addresses, devices, ranks, paths, hosts and pids."""
     text = text[:_LONGEST]
     for pattern, placeholder in _RULES:
         text = pattern.sub(placeholder, text)
@@ -39,7 +39,7 @@ def normalise(text: str) -> str:
 
 
 def matches(process: Process, signature: Signature) -> bool:
-    """Return whether a process's ending is the documented one: any exception of its chain may match."""
+    """Return whether the ending of a process matches a signature: any exception of its chain may match."""
     if signature.ends is not None:
         return (process.ending, process.code, process.signal) == (
             signature.ends.ending,
@@ -50,14 +50,14 @@ def matches(process: Process, signature: Signature) -> bool:
 
 
 def matched_text(raised: Raised, signature: Signature) -> str | None:
-    """Return the documented text, normalised, that an exception of the documented class contains, or None."""
+    """Return the normalised text of the signature that the exception's message contains; None without a match."""
     wanted = signature.raises or ""
     names = (raised.type, *raised.bases)
     if not any(name == wanted or name.endswith("." + wanted) for name in names):
         return None
-    message = normalise(raised.message) or raised.name  # for some exceptions the class name is the whole message
-    found = (text for text in _normalised_texts(signature.match) if _contains(message, text))
-    return next((text.removesuffix(END) for text in found), None)
+    message = normalise(raised.message) or raised.name  # some exceptions have an empty message
+    texts = (text for text in _normalised_texts(signature.match) if _contains(message, text))
+    return next((text.removesuffix(END) for text in texts), None)
 
 
 def _contains(message: str, text: str) -> bool:
@@ -66,12 +66,12 @@ def _contains(message: str, text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _normalised_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Normalise a signature's texts, cached apart from messages, which would evict them."""
+    """Normalise the texts of a signature; a separate cache, since messages would evict them."""
     return tuple(map(normalise, texts))
 
 
 def describe(process: Process, signature: Signature) -> str:
-    """Return an ending as one normalised line; of a chain, the exception that matches the signature, else the root."""
+    """Return an ending as one normalised line: of a chain, the matching exception, or the root cause."""
     if process.ending is Ending.RAISED:
         raised = _decisive_exception(process, signature)
         return f"{raised.name}: {normalise(raised.message)}" if raised else "an exception that could not be read"

@@ -1,4 +1,4 @@
-"""The diff between the definitions of a failing and a fixed variant."""
+"""The diff between the definitions of two variants, such as `failing` and `fixed`."""
 
 from __future__ import annotations
 

@@ -124,17 +124,17 @@ def alternatives_of(condition: AnyOf, package: str) -> AnyOf:
     return AnyOf(tuple(term for term in condition.terms if term.package == package))
 
 
-def affected_text(conditions: Sequence[AnyOf | str], packages: Iterable[str] = (), *, mark: str = "") -> str:
+def affected_text(conditions: Sequence[AnyOf | str], packages: Iterable[str] = (), *, quote: str = "") -> str:
     """Return the affected releases on one line: `lightning!=2.4.*,!=2.5.* and torch>=2.6`.
 
     Args:
         conditions: all of them must hold; none: every release is affected.
         packages: the packages that contain the failure.
-        mark: encloses each condition, such as a backtick in Markdown.
+        quote: encloses each condition, such as a backtick in Markdown.
     """
     if not conditions:
         return every_release_of(packages)
-    texts = [f"{mark}{condition}{mark}" for condition in conditions]
+    texts = [f"{quote}{condition}{quote}" for condition in conditions]
     return " and ".join(f"({text})" if len(texts) > 1 and " or " in text else text for text in texts)
 
 
@@ -190,6 +190,9 @@ def _cuts(specifier: Specifier) -> Iterator[Version]:
     base = Version(version.base_version)
     yield from (Version(_spell(base, dev=0)), _after(base), Version(_spell(base, post=_LAST_POST)))
     yield from (version, _after(version))
+    if version.post is not None:
+        # `<2.1.post1` excludes the development releases of 2.1.post1.
+        yield Version(_spell(version, post=version.post, dev=0))
     if version.pre:
         letter, number = version.pre
         yield from (_after(Version(_spell(version))), Version(f"{base}{letter}{number + 1}.dev0"))

@@ -38,7 +38,7 @@ _PREFIX = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _LARGEST = 2**20
 """Maximum characters read of a `pyproject.toml`, since a device file has no end."""
 _KEYS = ("prefix", "catalogue", "audit", "check")
-_BESIDE = ("evidence", "stacks", "golden")
+_DATA_FOLDERS = ("evidence", "stacks", "golden")
 """Folders of a catalogue that hold its data."""
 
 
@@ -193,8 +193,8 @@ def _folder(location: Path) -> Path:
         return location
     own = location.absolute().parent
     for parent in (own, *own.parents):
-        beside = [parent / name for name in _BESIDE if (parent / name).is_dir()]
-        if any(may_decide(folder, own) for folder in beside):
+        data_folders = [parent / name for name in _DATA_FOLDERS if (parent / name).is_dir()]
+        if any(may_decide(folder, own) for folder in data_folders):
             return parent
     return own
 

@@ -83,7 +83,7 @@ def _failure_row(repro: Repro, up: str) -> tuple[str, ...]:
         f"[{repro.id}]({up}repros/catalogue/{repro.family}/{repro.path.name})",
         repro.title.replace("|", r"\|") + (" (silent)" if repro.silent else ""),
         f"[{repro.kind}]({repro.documented})" if repro.documented else repro.kind.value,
-        affected_text(repro.affected, repro.measurable, mark="`"),
+        affected_text(repro.affected, repro.measurable, quote="`"),
         f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}",
         ", ".join(fixes),
         "; ".join(_thread_links(repro.upstream)),

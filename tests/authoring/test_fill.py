@@ -143,7 +143,7 @@ def test_a_long_rejected_value_is_cut(label: str, tmp_path: Path) -> None:
         ({"Exception": "ValueError"}, "expected either 'ends' or 'raises' with 'match', not both"),
         (
             {"Frames": "fit"},
-            "[tool.repro.variants.failing] has frames without an exception; expected 'raises' beside them",
+            "[tool.repro.variants.failing] has frames without an exception; expected 'raises' as well",
         ),
     ],
 )

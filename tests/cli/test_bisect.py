@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.environments.releases import ReleaseFile, parse_files
+from repros.engine.environments.index import ReleaseFile
+from repros.engine.environments.releases import parse_files
 from tests.cli.command import Command
 
 RECORDED = Path(__file__).parents[1] / "engine" / "environments" / "recorded"

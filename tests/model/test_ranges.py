@@ -87,7 +87,7 @@ def test_alternatives_of_one_package() -> None:
 def test_the_affected_releases_in_words(texts: list[str], packages: tuple[str, ...], text: str) -> None:
     assert affected_text(conditions(*texts), packages) == text
     assert every_release_of(["a"]) == "every release of a"
-    assert affected_text(conditions(EITHER, "torch>=2"), mark="`") == f"(`{EITHER}`) and `torch>=2`"
+    assert affected_text(conditions(EITHER, "torch>=2"), quote="`") == f"(`{EITHER}`) and `torch>=2`"
 
 
 FINALS = [f"{major}.{minor}{patch}" for major in range(3) for minor in (0, 1, 9) for patch in ("", ".0", ".1", ".4")]

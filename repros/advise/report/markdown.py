@@ -91,7 +91,7 @@ def _versions_line(report: IssueReport) -> Iterator[str]:
     for environment in report.environments:
         versions = ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items()))
         yield f"{code(versions or 'unknown')} on {_environment_name(environment)}"
-    ranges = affected_text(report.failure.affected, report.failure.measurable, mark="`")
+    ranges = affected_text(report.failure.affected, report.failure.measurable, quote="`")
     yield f"Documented as affected: {ranges}."
 
 

@@ -136,7 +136,7 @@ def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tup
         if any(HeaderKey(FAILING_TABLE, key) in values for key in ("raises", "match")):
             yield ends, "expected either 'ends' or 'raises' with 'match', not both"
         elif (frames := HeaderKey(FAILING_TABLE, "frames")) in values:
-            yield frames, f"[{FAILING_TABLE}] has frames without an exception; expected 'raises' beside them"
+            yield frames, f"[{FAILING_TABLE}] has frames without an exception; expected 'raises' as well"
 
 
 def _repro_table(template: str, values: Mapping[HeaderKey, Value]) -> dict[str, Any]:

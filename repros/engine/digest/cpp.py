@@ -1,4 +1,4 @@
-"""The normal form of a C++ file: its tokens, without comments, layout and the names of the files that it includes."""
+"""The normal form of a C++ file: its tokens, without comments, layout and names of included files."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 
 ResolveInclude = Callable[[str], str | None]
-"""Maps the file of an `#include "..."` to what it stands for; None for a file outside the project."""
+"""Maps the file of an `#include "..."` to its replacement; None for a file outside the project."""
 
 _TOKEN = re.compile(
     r"""
     (?P<comment> //(?:\\\n|[^\n])* | /\*.*?\*/ )
   | (?P<space>   (?:[^\S\n]|\\\n)+ )
   | (?P<newline> \n )
-  | (?P<raw>     (?:u8|[uUL])?R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)" )
+  | (?P<raw>     (?:u8|[uUL])?R"(?P<delimiter>[^()\s\\]{0,16})\(.*?\)(?P=delimiter)" )
   | (?P<text>    (?:u8|[uUL])?"(?:\\.|[^"\\\n])*" | (?:u8|[uUL])?'(?:\\.|[^'\\\n])+' )
   | (?P<number>  \.?\d(?:[eEpP][+-]|'?[\w.])* )
   | (?P<word>    [A-Za-z_]\w* )
@@ -24,20 +24,20 @@ _TOKEN = re.compile(
 
 
 def normal_form(source: str, resolve: ResolveInclude) -> str:
-    """Return a file's tokens, one per line; they do not change with comments, layout and renamed headers.
+    """Return the tokens of a file, one per line, independent of comments, layout and names of headers.
 
     Args:
         source: the file's text.
-        resolve: tells the project's headers from others.
+        resolve: distinguishes the project's headers from others.
     """
     return "\n".join(_tokens(source, resolve))
 
 
 def _tokens(source: str, resolve: ResolveInclude) -> Iterator[str]:
-    directive: list[str] | None = None  # tokens of the current preprocessor line, whose end counts
+    directive: list[str] | None = None  # tokens of the current preprocessor line
     at_start = True
-    for found in _TOKEN.finditer(source):
-        kind, text = found.lastgroup, found[0]
+    for token in _TOKEN.finditer(source):
+        kind, text = token.lastgroup, token[0]
         if kind == "newline":
             if directive is not None:
                 yield from _directive(directive, resolve)
@@ -55,7 +55,7 @@ def _tokens(source: str, resolve: ResolveInclude) -> Iterator[str]:
 
 
 def _directive(tokens: list[str], resolve: ResolveInclude) -> Iterator[str]:
-    """Yield one line of the preprocessor as one token."""
+    """Yield a preprocessor line as one token."""
     match tokens:
         case ["include", name] if name.startswith('"'):
             yield f"#include {resolve(name[1:-1]) or name}"

@@ -1,4 +1,4 @@
-"""The digest of one measurement's inputs: script, stack, engine, and on `sim` the simulated accelerator."""
+"""The inputs digest of a measurement: script, stack, engine, and on `sim` the simulated accelerator."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from repros.model import Device, Repro, Stack, Variant
 PACKAGE = Path(__file__).parents[2]
 INSIDE = PACKAGE / "inside"
 SIM = PACKAGE / "simulated_gpus"
-"""The simulated accelerator; only its own cells depend on it."""
+"""The simulated accelerator; only cells on `sim` depend on it."""
 
 IMPORT_HOOKS = SIM / "import_hooks.py"
 """A module of the simulator that every cell runs: `repros.inside` imports it."""
 
 WATCH = PACKAGE / "diagnose/watch/inside"
-"""What `repros watch` runs inside a program; no cell does."""
+"""Code of `repros watch` inside a program; cells do not run it."""
 
 INSTALLER = PACKAGE / "engine/environments"
-"""What installs, holds and removes environments; the versions that it installs count by themselves."""
+"""Installation of environments, of which only the installed versions count."""
 
 ROOTS = ("engine/catalogue.py", "engine/plan.py", "engine/environment.py", "engine/cells.py")
-"""The modules between a script and its verdict; what they import from this project counts with them."""
+"""Root modules of the engine; the modules that they import count as well."""
 
 _LENGTH = 16
 
 
 def inputs(repro: Repro, stack: Stack, device: Device) -> str:
-    """Return a digest of everything that the verdicts of a repro on one stack and one device depend on.
+    """Return the digest of all inputs of the verdicts of a repro on one stack and device.
 
-    That is the script's code and the keys of its header that decide a verdict, the stack's Python and locked versions,
-    the engine, and on `sim` the simulated accelerator.
+    The inputs are the script's code and its decisive header keys, the stack's Python and locked versions, the engine,
+    and on `sim` the simulated accelerator.
     """
     pins = sorted(map(str, stack.pins.values()))
     parts = [script(repro), stack.python, *pins, engine(), *([simulator()] if device is Device.SIM else [])]
@@ -45,9 +45,9 @@ def inputs(repro: Repro, stack: Stack, device: Device) -> str:
 
 
 def script(repro: Repro) -> str:
-    """Return the digest of a repro script: its code, its dependencies and the header's values that decide a verdict.
+    """Return the digest of a repro script: its code, dependencies and decisive header values.
 
-    The values are those that the header means: to write a default, or what a variant inherits, changes nothing.
+    The values are parsed, so an explicit default or inherited value does not change the digest.
     """
     values = {key: getattr(repro, key) for key, rule in REPRO.items() if rule.decides}
     values |= {
@@ -59,14 +59,14 @@ def script(repro: Repro) -> str:
 
 
 def _decisive(variant: Variant) -> dict[str, Any]:
-    """Return a variant's values that decide a verdict."""
+    """Return the decisive values of a variant."""
     keys = [key for key, rule in VARIANT.items() if rule.decides]
     return {key: getattr(variant if hasattr(variant, key) else variant.signature, key) for key in keys}
 
 
 @cache
 def engine() -> str:
-    """Return the digest of everything between a script and its verdict, except the simulated accelerator."""
+    """Return the digest of the engine, without the simulated accelerator."""
     roots = [PACKAGE / name for name in ROOTS]
     simulated = [path for path in SIM.iterdir() if path != IMPORT_HOOKS]
     return _python_sources().digest([*roots, *INSIDE.rglob("*.py")], without=(*simulated, WATCH, INSTALLER))

@@ -1,8 +1,7 @@
-"""The normal form of a Python module: its code, without comments, docstrings, layout and the paths of its imports.
+"""The normal form of a Python module: its code, without comments, docstrings, layout and paths of imports.
 
-The form is built from the syntax tree and is the same on every Python from 3.11 on: fields that only newer versions
-have are left out if they are empty, and the literal parts of an f-string, which versions split differently, are
-joined.
+It is built from the syntax tree and is the same on every Python from 3.11 on: empty fields of newer versions are
+omitted, and the literal parts of an f-string, which versions split differently, are joined.
 """
 
 from __future__ import annotations
@@ -12,22 +11,22 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 
 Bindings = Mapping[str, str]
-"""What each imported name of a module stands for, independent of where the imported module lies."""
+"""The replacement of each imported name, independent of the path of the imported module."""
 
 ResolveImport = Callable[[ast.ImportFrom], Bindings | None]
-"""Maps the names that a statement imports to what they stand for; None for an import from outside the project."""
+"""Maps the names in an import statement to their replacements; None for an import from outside the project."""
 
 _IGNORED_FIELDS = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
 def normal_form(tree: ast.Module, resolve: ResolveImport) -> str:
-    """Return a module's code as one text that does not change with prose, layout and moved modules.
+    """Return the code of a module as a text that is independent of prose, layout and locations of modules.
 
-    Imports from within the project are left out; a name that they bind is replaced by what it stands for.
+    Imports from within the project are omitted; names that they bind are replaced.
 
     Args:
         tree: the parsed module.
-        resolve: tells the project's imports from others.
+        resolve: distinguishes the project's imports from others.
     """
     bindings: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -37,7 +36,7 @@ def normal_form(tree: ast.Module, resolve: ResolveImport) -> str:
 
 
 class _Writer:
-    """Writes syntax trees of one module."""
+    """Serialises syntax trees of one module."""
 
     def __init__(self, bindings: Bindings, resolve: ResolveImport) -> None:
         self._bindings = bindings
@@ -75,7 +74,7 @@ class _Writer:
         yield ")"
 
     def _is_ignored(self, item: object) -> bool:
-        """Return whether a statement counts for nothing: a bare string, `pass`, an import from within the project."""
+        """Return whether a statement is ignored: a bare string, `pass`, an import from within the project."""
         if isinstance(item, ast.Expr):
             return isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
         if isinstance(item, ast.ImportFrom):
@@ -84,7 +83,7 @@ class _Writer:
 
 
 def _joined(values: list[ast.expr]) -> list[ast.expr]:
-    """Join the adjacent literal parts of an f-string and leave out empty ones."""
+    """Join adjacent literal parts of an f-string and omit empty ones."""
     joined: list[ast.expr] = []
     for literal, parts in groupby(values, lambda part: isinstance(part, ast.Constant)):
         if not literal:

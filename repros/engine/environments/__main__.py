@@ -1,4 +1,4 @@
-"""`python -m repros.engine.environments NAME`: make a stack's environment and print its interpreter's path."""
+"""`python -m repros.engine.environments NAME`: make a stack's environment and print the path of its interpreter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _report_progress(line: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make a stack's environment unless it is there, and print its interpreter's path."""
+    """Make a stack's environment unless it exists, and print the path of its interpreter."""
     parser = argparse.ArgumentParser(prog="python -m repros.engine.environments", description=main.__doc__)
     parser.add_argument("name", metavar="NAME", help="a stack: see `repros stacks`")
     try:

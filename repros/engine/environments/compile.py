@@ -1,4 +1,4 @@
-"""Requirements resolved by uv, with the versions of a stack where they fit, and without withdrawn releases."""
+"""Resolution of requirements by uv, without withdrawn releases and preferring a stack's versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WITHDRAWN = (
     Requirement("lightning!=2.6.2,!=2.6.3"),
     Requirement("pytorch-lightning!=2.6.2,!=2.6.3"),
 )
-"""Constraints that every resolution must satisfy."""
+"""Constraints of every resolution."""
 
 
 def is_withdrawn(name: str, version: Version) -> bool:
@@ -36,14 +36,14 @@ def constraints() -> str:
 
 
 WANTED, CONSTRAINTS = "stack.in", "withdrawn.txt"
-"""Names of files, by which uv's comments name who asks for a distribution."""
+"""File names; uv's comments on what requires a distribution contain them."""
 RESOLVED = "resolved.txt"
-"""The file with the outcome, which uv installs from."""
+"""The file with the resolution, which uv installs from."""
 
 
 @contextlib.contextmanager
-def own_folder() -> Iterator[Path]:
-    """Make a temporary folder with empty settings of uv, which else takes those above: in `/tmp` a stranger's."""
+def uv_folder() -> Iterator[Path]:
+    """Make a temporary folder with empty settings of uv, which otherwise reads those of parent folders of `/tmp`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "uv.toml").touch()
@@ -55,21 +55,21 @@ def compile_requirements(
     wanted: Iterable[object],
     *options: str | Path,
     preferred: Iterable[object] = (),
-    kept: Iterable[object] = (),
+    forced: Iterable[object] = (),
 ) -> list[str]:
-    """Resolve requirements, and return uv's lines: `filelock==3.13.1    # via torch`, one for each distribution.
+    """Resolve requirements, and return uv's lines, one per distribution: `filelock==3.13.1    # via torch`.
 
     Args:
-        folder: where uv works; `RESOLVED` in it is the outcome.
+        folder: uv's working directory; the resolution is written to `RESOLVED` in it.
         wanted: the requirements.
         *options: further options of `uv pip compile`, such as the Python to resolve for.
-        preferred: pins to keep where the requirements allow it.
-        kept: pins to keep in any case, if something needs the distribution at all.
+        preferred: pins to use if the requirements allow it.
+        forced: pins to use for every distribution that is required at all.
 
     Raises:
-        UvError: the requirements contradict each other, or uv could not reach or build something.
+        UvError: the requirements conflict, or uv could not reach or build something.
     """
-    texts = {WANTED: wanted, CONSTRAINTS: [constraints(), *kept], RESOLVED: preferred}
+    texts = {WANTED: wanted, CONSTRAINTS: [constraints(), *forced], RESOLVED: preferred}
     for name, lines in texts.items():
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     output = ("--output-file", RESOLVED, "--no-header", "--annotation-style", "line", "--quiet")
@@ -78,28 +78,32 @@ def compile_requirements(
 
 
 def exchange(requirements: Iterable[Requirement], wanted: Iterable[Requirement]) -> list[Requirement]:
-    """Return requirements with others in the place of those on the same packages, or in addition.
+    """Return requirements in which others replace those on the same packages, or are added.
 
-    Packages that are released together with one that is wanted must have the same release.
+    Packages that are released together with a wanted one must have the same release.
     """
     wanted = list(wanted)
-    named = {canonicalize_name(each.name) for each in wanted}
+    names = {canonicalize_name(requirement.name) for requirement in wanted}
     together = [
-        Requirement(f"{name}{_of_same_release(each.specifier)}")
-        for each in wanted
-        for name in released_together(each.name)
-        if name not in named
+        Requirement(f"{name}{_of_same_release(requirement.specifier)}")
+        for requirement in wanted
+        for name in released_together(requirement.name)
+        if name not in names
     ]
-    return [*wanted, *together, *(each for each in requirements if canonicalize_name(each.name) not in named)]
+    return [
+        *wanted,
+        *together,
+        *(requirement for requirement in requirements if canonicalize_name(requirement.name) not in names),
+    ]
 
 
 def released_together(package: str) -> tuple[str, ...]:
-    """Return the distributions that must have a package's release."""
+    """Return the distributions that must have the same release as a package."""
     return RELEASED_TOGETHER.get(canonicalize_name(package), ())
 
 
 def _of_same_release(wanted: SpecifierSet) -> str:
-    """Return what holds for the package that is released together: a post-release of one may be none of the other."""
+    """Return the specifier of a package that is released together; it may lack a post-release of the other."""
     parts = list(wanted)
     if len(parts) == 1 and parts[0].operator == "==" and not parts[0].version.endswith(".*"):
         return f"=={Version(parts[0].version).base_version}.*"

@@ -1,4 +1,4 @@
-"""The newest releases as a stack: what the package index has of each package that a stack names."""
+"""The newest releases as a stack: those on the package index of each package in a stack."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from repros.model.errors import ReprosError
 from repros.model.stack import Stack
 
 PACKAGES = ("torch", "lightning", "accelerate", "transformers", "peft", "bitsandbytes")
-"""Packages that every new stack names; others only if the newest stack names them, too."""
+"""Packages of every new stack; others only if the newest stack has them."""
 
 
 def plan_newest(name: str, base: Stack, folder: Path, until: dt.date) -> Stack | None:
-    """Return the newest releases as a stack without a lock; None if none is newer than in another stack.
+    """Return the newest releases as a stack without a lock; None if none is newer than in the base stack.
 
-    What the other stack excludes beside a pin (`torch==2.15.0,<2.16`) is excluded here, too, and a requirement of it
-    that pins nothing (`numpy<2`) stays.
+    Exclusions next to a pin of the base stack (`torch==2.15.0,<2.16`) and its requirements without a pin (`numpy<2`)
+    apply to the new stack as well.
 
     Args:
-        name: the new stack's name.
-        base: the stack to compare with, whose Python it has.
-        folder: where it will lie.
-        until: the last day whose releases count; one that is over, or the lock cannot be made again.
+        name: the name of the new stack.
+        base: the stack to compare with, whose Python is used.
+        folder: the folder of the new stack.
+        until: the last release date; it must be in the past, or the resolution is not repeatable.
 
     Raises:
         ReprosError: the index does not answer, or gives no dates.
     """
     pinned = {str(canonicalize_name(wanted.name)): wanted for wanted in base.requirements if _is_pin(wanted)}
-    found = {package: _newest(package, base, until) for package in dict.fromkeys((*pinned, *PACKAGES))}
-    versions = {package: version for package, version in found.items() if version is not None}
+    newest = {package: _newest(package, base, until) for package in dict.fromkeys((*pinned, *PACKAGES))}
+    versions = {package: version for package, version in newest.items() if version is not None}
     if not any(_is_newer(version, base, package) for package, version in versions.items()):
         return None
     pins = [_pin(package, version, pinned.get(package)) for package, version in versions.items()]
@@ -53,25 +53,25 @@ def plan_newest(name: str, base: Stack, folder: Path, until: dt.date) -> Stack |
 
 
 def lock_newest(wanted: Stack, base: Stack) -> Path:
-    """Resolve a planned stack, write its lock and its TOML file, and return the latter; on failure write nothing.
+    """Resolve a planned stack, write its lock and its TOML file, and return the path of the latter; both or none.
 
     Raises:
-        ReprosError: the releases do not work with each other, the index does not answer, or the folder is read-only.
+        ReprosError: the releases conflict, the index does not answer, or the folder is read-only.
     """
     try:
         text = resolve_lock(wanted)
     except UvError as error:
         if "No solution found" not in str(error):
             raise
-        place = f"beside its pin in {base.name}.toml"
-        way_out = f'exclude a release that does not work with the others {place}: "torch==2.15.0,<2.16"'
-        raise ReprosError(f"no lock for {wanted.name}: {error}; {way_out}.") from error
+        location = f"next to its pin in {base.name}.toml"
+        remedy = f'exclude a release that does not work with the others {location}: "torch==2.15.0,<2.16"'
+        raise ReprosError(f"no lock for {wanted.name}: {error}; {remedy}.") from error
     return write_stack(wanted, text)
 
 
 def describe_newest(wanted: Stack, base: Stack) -> Iterator[str]:
-    """Yield a sentence for each pin that is new in a stack, and one for those that are not."""
-    same = []
+    """Yield a sentence for each pin that differs from the base stack, and one for the others."""
+    unchanged = []
     for wanted_pin in filter(_is_pin, wanted.requirements):
         package, version = wanted_pin.name, _version(wanted_pin)
         known = base.pins.get(canonicalize_name(package))
@@ -80,13 +80,13 @@ def describe_newest(wanted: Stack, base: Stack) -> Iterator[str]:
         elif Version(known.version) != version:
             yield f"{package} {version} is new; {base.name} has {known.version}"
         else:
-            same.append(f"{package} {version}")
-    if same:
-        yield f"as in {base.name}: {', '.join(same)}"
+            unchanged.append(f"{package} {version}")
+    if unchanged:
+        yield f"as in {base.name}: {', '.join(unchanged)}"
 
 
 def _newest(package: str, base: Stack, until: dt.date) -> Version | None:
-    """Return the newest release; None if the index has none for this Python by that day."""
+    """Return the newest release up to a date; None if the index has none for this Python."""
     bounds = [without_pin(wanted) for wanted in base.requirements]
     releases = candidate_releases(package, fetch_files(package), base.python, bounds)
     return max((release.version for release in releases if release.date <= until), default=None)
@@ -106,6 +106,6 @@ def _version(wanted: Requirement) -> Version:
 
 
 def _pin(package: str, version: Version, known: Requirement | None) -> Requirement:
-    """Return the requirement of one release, with the bounds that stand beside the pin of the other stack."""
+    """Return the requirement of one release, with the bounds next to the pin of the base stack."""
     bounds = without_pin(known).specifier if known is not None else ""
     return Requirement(f"{package}=={version}{',' if str(bounds) else ''}{bounds}")

@@ -1,4 +1,4 @@
-"""Nightly releases on an index of their own, such as PyTorch's: its pages are HTML, and versions have the days."""
+"""Nightly releases on a separate index, such as PyTorch's: its pages are HTML, and versions contain the date."""
 
 from __future__ import annotations
 
@@ -6,50 +6,34 @@ import contextlib
 import datetime as dt
 import os
 import re
-import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name
 
-from repros.engine.environments.pip_settings import uv_settings
-from repros.engine.environments.releases import ReleaseFile
+from repros.engine.environments.index import ReleaseFile, fetch, index_settings, version_of
 from repros.model.errors import ReprosError
-
-_TIMEOUT = 60
-"""Seconds."""
-_MOST = 50 * 2**20
-"""Bytes of a page."""
 
 
 class _Links(HTMLParser):
-    """Collector of the links of a page of the simple API (PEP 503)."""
+    """Parser of the links of a page of the simple API (PEP 503)."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[dict[str, str | None]] = []
+        self.links: list[dict[str, str | None]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep the attributes of a link."""
+        """Store the attributes of a link."""
         if tag == "a":
-            self.found.append(dict(attrs))
+            self.links.append(dict(attrs))
 
 
 def fetch_nightlies(project: str, index: str) -> list[ReleaseFile]:
-    """Return the files of a project on an index whose versions name their day: `2.10.0.dev20251126`.
+    """Return the files of a project whose versions contain their date: `2.10.0.dev20251126`.
 
     Args:
-        project: its name.
+        project: the name of the project.
         index: the address of an index that follows the simple API, `https://...` or `file://...`.
 
     Raises:
@@ -59,37 +43,27 @@ def fetch_nightlies(project: str, index: str) -> list[ReleaseFile]:
     try:
         page = _read(address)
     except (OSError, ValueError) as error:
-        if isinstance(error, urllib.error.HTTPError):
-            error.close()  # it is also the response, with an open socket
         raise ReprosError(f"--index {index} does not list {project}: {error}.") from error
-    links = _Links()
-    links.feed(page)
-    found = [file for link in links.found if (file := _as_file(link)) is not None]
-    if not found:
+    parser = _Links()
+    parser.feed(page)
+    files = [file for link in parser.links if (file := _as_file(link)) is not None]
+    if not files:
         problem = (
-            f"--index {index} has no release of {project} whose version names its day, such as 2.10.0.dev20251126."
+            f"--index {index} has no release of {project} whose version contains its date, such as 2.10.0.dev20251126."
         )
         raise ReprosError(problem)
-    return found
-
-
-def version_of(name: str) -> Version | None:
-    """Return the version in a file's name; None if the name follows no standard."""
-    try:
-        return parse_wheel_filename(name)[1] if name.endswith(".whl") else parse_sdist_filename(name)[1]
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
-        return None
+    return files
 
 
 @contextlib.contextmanager
 def more_index(index: str | None) -> Iterator[None]:
-    """Let uv take releases from one more index while the block runs; None for no more."""
+    """Add an index to uv's settings within the context; None adds none."""
     if index is None:
         yield
         return
-    present = {**uv_settings(os.environ), **os.environ}
+    settings = index_settings()
     more = {
-        "UV_INDEX": " ".join(filter(None, (index, present.get("UV_INDEX")))),
+        "UV_INDEX": " ".join(filter(None, (index, settings.get("UV_INDEX")))),
         "UV_INDEX_STRATEGY": "unsafe-best-match",
     }
     before = {name: os.environ.get(name) for name in more}
@@ -109,20 +83,18 @@ def _read(address: str) -> str:
         raise ValueError("expected an address such as https://download.pytorch.org/whl/nightly/cpu")
     if address.startswith("file:"):
         address += "index.html"
-    tls = ssl.create_default_context(cafile={**os.environ, **uv_settings(os.environ)}.get("SSL_CERT_FILE"))
-    with urllib.request.urlopen(address, timeout=_TIMEOUT, context=tls) as response:  # noqa: S310 - checked above
-        return str(response.read(_MOST).decode("utf-8", "replace"))
+    return fetch(address).body.decode("utf-8", "replace")
 
 
 def _as_file(link: Mapping[str, str | None]) -> ReleaseFile | None:
-    """Return the file of a link, if its version names its day."""
+    """Return the file of a link; None unless its version contains a date."""
     name = unquote(urlsplit(link.get("href") or "").path).rpartition("/")[2]
     version = version_of(name)
-    day = re.fullmatch(r"(20\d\d)(\d\d)(\d\d)", str(version.dev)) if version else None
-    if day is None:
+    date_digits = re.fullmatch(r"(20\d\d)(\d\d)(\d\d)", str(version.dev)) if version else None
+    if date_digits is None:
         return None
     try:
-        date = dt.date(*map(int, day.groups()))
-    except ValueError:  # no day of the calendar
+        date = dt.date(*map(int, date_digits.groups()))
+    except ValueError:  # not a calendar date
         return None
     return ReleaseFile(name, date, link.get("data-requires-python") or "", yanked="data-yanked" in link)

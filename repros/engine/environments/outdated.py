@@ -15,46 +15,46 @@ from repros.engine.environments.releases import PackageRelease, candidate_releas
 from repros.model.stack import Stack
 
 DAYS_TO_FOLLOW = 31
-"""Days for which a stack may be behind: transformers alone has a release in most weeks."""
+"""Maximum age, in days, of a newer release: transformers alone has a release in most weeks."""
 
 
 @dataclass(frozen=True)
 class Lag:
-    """A pin, and the releases that are newer."""
+    """A pin with newer releases."""
 
     package: str
     """Canonical name."""
     pinned: Version
     first: PackageRelease
-    """The newer release that came out first: the stack has been behind since its day."""
+    """The oldest newer release."""
     newest: Version
 
     def days(self, today: dt.date) -> int:
-        """Return for how many days the stack has been behind."""
+        """Return the number of days since the first newer release."""
         return (today - self.first.date).days
 
     def is_overdue(self, today: dt.date) -> bool:
-        """Return whether the stack has been behind for more than :data:`DAYS_TO_FOLLOW` days."""
+        """Return whether the first newer release is older than :data:`DAYS_TO_FOLLOW` days."""
         return self.days(today) > DAYS_TO_FOLLOW
 
 
 def find_lags(stack: Stack, packages: Iterable[str]) -> Iterator[Lag]:
-    """Yield the pins of a stack for which there are newer releases, by the name of the package.
+    """Yield the pins of a stack with newer releases, sorted by package.
 
-    Pre-releases, yanked and withdrawn releases, and releases without a file for the stack's Python do not count. Nor do
-    those that the stack excludes beside its pin: `torch==2.15.0,<2.16` says that 2.16 does not work with the others.
+    Pre-releases, yanked and withdrawn releases, and releases without a file for the stack's Python are ignored. So are
+    releases that the stack excludes next to its pin: `torch==2.15.0,<2.16` means that 2.16 conflicts with other pins.
 
     Args:
         stack: the stack, with its lock.
-        packages: names to look at besides those of the stack's requirements; one that is not in the lock is left out.
+        packages: packages in addition to those of the stack's requirements; those not in the lock are ignored.
 
     Raises:
         ReprosError: the stack has no lock, or the index does not answer, or gives no dates.
     """
     pins = stack.pins
-    named = {canonicalize_name(name) for name in (*packages, *(wanted.name for wanted in stack.requirements))}
+    names = {canonicalize_name(name) for name in (*packages, *(wanted.name for wanted in stack.requirements))}
     bounds = [without_pin(wanted) for wanted in stack.requirements]
-    for package in sorted(named & pins.keys()):
+    for package in sorted(names & pins.keys()):
         pinned = Version(pins[package].version)
         releases = candidate_releases(package, fetch_files(package), stack.python, bounds)
         newer = [release for release in releases if release.version > pinned]
@@ -63,6 +63,6 @@ def find_lags(stack: Stack, packages: Iterable[str]) -> Iterator[Lag]:
 
 
 def without_pin(wanted: Requirement) -> Requirement:
-    """Return a requirement without its pin: the bounds that stand beside it, or none."""
+    """Return a requirement without its pin, with its other bounds only."""
     bounds = SpecifierSet(",".join(str(part) for part in wanted.specifier if part.operator not in {"==", "==="}))
     return Requirement(f"{wanted.name}{bounds}")

@@ -1,7 +1,7 @@
 """pip's settings as environment variables for uv.
 
-uv does not read pip's configuration, so pip's index, find-links and certificate settings are passed on to it, each
-unless uv's own variable is set.
+uv does not read pip's configuration. pip's index, find-links and certificate settings are translated, each unless uv's
+own variable is set.
 
 Standard library only and any Python from 3.9 on: the noxfile runs this file before anything is installed.
 """
@@ -20,18 +20,18 @@ _UV_NAMES = {
     "extra-index-url": ("UV_INDEX", "UV_EXTRA_INDEX_URL"),
     "cert": ("SSL_CERT_FILE",),
 }
-"""uv's variable for each of pip's options, followed by older names that uv still reads."""
+"""uv's variable for each of pip's options, followed by deprecated names that uv still reads."""
 
 _SEPARATORS = {"find-links": ",", "extra-index-url": " "}
 """Separators that uv expects in variables with several values; pip separates them by white space."""
 
 
 def uv_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None) -> dict[str, str]:
-    """Return the environment variables that give uv the settings that pip has.
+    """Return environment variables that configure uv like pip.
 
     Args:
         environ: environment variables; `PIP_*` override the files, uv's own variables override both.
-        files: pip's configuration files, of which later ones override earlier ones; None: those that pip reads.
+        files: pip's configuration files, later ones taking precedence; None: those that pip reads.
     """
     pip = _from_files(configuration_files(environ) if files is None else files)
     pip.update({option: value for option in _UV_NAMES if (value := environ.get(_variable(option)))})
@@ -64,17 +64,17 @@ def configuration_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _from_files(files: Iterable[Path]) -> dict[str, str]:
-    found = {}
+    settings = {}
     for file in files:
         parser = configparser.RawConfigParser()
         try:
             parser.read(file, encoding="utf-8")
         except (configparser.Error, UnicodeDecodeError):
-            continue  # pip itself reports what is wrong with it
+            continue  # pip itself reports the error
         for section in ("global", "install"):
             options = parser.items(section) if parser.has_section(section) else ()
-            found.update({option: value for option, value in options if option in _UV_NAMES})
-    return found
+            settings.update({option: value for option, value in options if option in _UV_NAMES})
+    return settings
 
 
 def _variable(option: str) -> str:

@@ -1,4 +1,4 @@
-"""The processes that threads wait for, so that the end of their work ends these: an interrupt reaches one thread."""
+"""Cancellation of the processes that threads wait for, since an interrupt reaches only the main thread."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from typing import Any
 
 
 class Processes:
-    """What the threads have started and wait for. After :meth:`stop` no thread takes an answer from it."""
+    """The processes that threads have started and wait for. After :meth:`stop` their results are discarded."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self.stopped = threading.Event()
-        """Set at the end; a cell that runs ends with it."""
+        """Set by :meth:`stop`; running cells poll it."""
         self._ends: list[Callable[[], object]] = []
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def ended_by(self, end: Callable[[], object]) -> Iterator[None]:
-        """Let :meth:`stop` call `end` while the block runs.
+        """Register `end` within the context, for :meth:`stop` to call.
 
         Raises:
-            CancelledError: after the block, if it was stopped: what a killed process said is no answer.
+            CancelledError: after the block, if it was stopped: the output of a killed process is no result.
         """
         with self._lock:
             self._ends.append(end)
@@ -38,14 +37,14 @@ class Processes:
             self.check()
 
     def watch(self, process: Popen[str]) -> contextlib.AbstractContextManager[None]:
-        """Return a context in which :meth:`stop` kills a process, as `watch_uv` takes it."""
+        """Return a context in which :meth:`stop` kills a process; the value for `watch_uv`."""
         return self.ended_by(process.kill)
 
     def run(self, command: Sequence[str], *, seconds: float, **options: Any) -> tuple[int, str]:
-        """Run a program without input; return its exit code, negative for a signal, and what it printed to stdout.
+        """Run a program without input; return its exit code, negative for a signal, and its stdout.
 
         Raises:
-            subprocess.TimeoutExpired: it took longer than `seconds`, and was killed.
+            subprocess.TimeoutExpired: it was killed after `seconds`.
             CancelledError: it was stopped.
         """
         with Popen(
@@ -60,7 +59,7 @@ class Processes:
             return process.returncode, printed
 
     def stop(self) -> None:
-        """End all that runs."""
+        """Kill all registered processes."""
         self.stopped.set()
         with self._lock:
             ends = list(self._ends)
@@ -68,6 +67,6 @@ class Processes:
             end()
 
     def check(self) -> None:
-        """Raise CancelledError if it was stopped."""
+        """Raise CancelledError after :meth:`stop`."""
         if self.stopped.is_set():
             raise CancelledError

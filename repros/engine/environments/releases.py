@@ -1,13 +1,9 @@
-"""Releases of a project on a package index: their dates, and which of them can be tried."""
+"""Releases of a project on a package index, with their dates, and the installable ones among them."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-import os
-import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,23 +11,15 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from repros.engine.environments.compile import is_withdrawn
-from repros.engine.environments.pip_settings import uv_settings
+from repros.engine.environments.index import ReleaseFile, fetch, index_settings, version_of
 from repros.model.errors import ReprosError
 
 _PYPI = "https://pypi.org/simple"
 _SIMPLE_API = "application/vnd.pypi.simple.v1+json"
-_TIMEOUT = 60
-"""Seconds."""
 
 
 @dataclass(frozen=True)
@@ -40,62 +28,44 @@ class PackageRelease:
 
     version: Version
     date: dt.date
-    """The day on which its first file was uploaded."""
+    """Upload date of its first file."""
     size: int | None = None
-    """Bytes of the file that is installed; None if the index does not give it."""
-
-
-@dataclass(frozen=True)
-class ReleaseFile:
-    """One file of a release, as the index describes it."""
-
-    name: str
-    uploaded: dt.date
-    requires_python: str
-    yanked: bool
-    size: int | None = None
+    """Bytes of the wheel; None if the index does not give it."""
 
 
 def fetch_files(project: str) -> list[ReleaseFile]:
-    """Return all files of a project on the index that pip and uv are configured to use.
+    """Return all files of a project on the index that pip or uv is configured to use.
 
     Raises:
         ReprosError: the index does not answer, does not have the project, or gives no dates.
     """
-    settings = {**os.environ, **uv_settings(os.environ)}
+    settings = index_settings()
     index = (settings.get("UV_DEFAULT_INDEX") or settings.get("UV_INDEX_URL") or _PYPI).rstrip("/")
-    tls = ssl.create_default_context(cafile=settings.get("SSL_CERT_FILE"))
     name = canonicalize_name(project)
     try:
-        simple = _fetch_json(f"{index}/{name}/", tls)
-        # Many mirrors have only HTML for pip, without dates, and next to it PyPI's older JSON.
-        found = simple or _fetch_json(f"{index.removesuffix('/simple')}/pypi/{name}/json", tls)
+        # Many mirrors have only HTML for pip, without dates, and in addition PyPI's older JSON.
+        response = _fetch_json(f"{index}/{name}/") or _fetch_json(f"{index.removesuffix('/simple')}/pypi/{name}/json")
     except OSError as error:
-        if isinstance(error, urllib.error.HTTPError):
-            error.close()  # it is also the response, with an open socket
         raise _index_error(project, index, str(error)) from error
-    if found is None:
+    if response is None:
         raise _index_error(project, index, "it answers in HTML, which has no dates")
-    return parse_files(found)
+    return parse_files(response)
 
 
 def _index_error(project: str, index: str, why: str) -> ReprosError:
-    way_out = "name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX."
-    return ReprosError(f"{index} does not list the releases of {project} with their dates: {why}; {way_out}")
+    remedy = "name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX."
+    return ReprosError(f"{index} does not list the releases of {project} with their dates: {why}; {remedy}")
 
 
-def _fetch_json(url: str, tls: ssl.SSLContext) -> Mapping[str, Any] | None:
-    """Return the JSON object at an address; None if it has another form."""
-    request = urllib.request.Request(url, headers={"Accept": f"{_SIMPLE_API}, text/html;q=0.1"})  # noqa: S310 - the user's own index
-    with urllib.request.urlopen(request, timeout=_TIMEOUT, context=tls) as response:  # noqa: S310 - see above
-        if "json" not in response.headers.get("Content-Type", ""):
-            return None
-        found = json.load(response)
-    return found if isinstance(found, Mapping) else None
+def _fetch_json(address: str) -> Mapping[str, Any] | None:
+    """Return the JSON object at an address; None if it is not one."""
+    page = fetch(address, accept=f"{_SIMPLE_API}, text/html;q=0.1")
+    content = json.loads(page.body) if "json" in page.content_type else None
+    return content if isinstance(content, Mapping) else None
 
 
 def parse_files(response: Mapping[str, Any]) -> list[ReleaseFile]:
-    """Return the files in an index's response, which has the form of the simple API or of PyPI's older JSON."""
+    """Return the files in a response of an index, in the format of the simple API or of PyPI's older JSON."""
     if "files" in response:
         return [_parse_file(entry, "upload-time", "requires-python") for entry in response["files"]]
     entries = (entry for release in response["releases"].values() for entry in release)
@@ -104,7 +74,7 @@ def parse_files(response: Mapping[str, Any]) -> list[ReleaseFile]:
 
 def _parse_file(entry: Mapping[str, Any], uploaded: str, requires_python: str) -> ReleaseFile:
     date = dt.date.fromisoformat(str(entry[uploaded])[:10])
-    # A yanked file may have its reason instead of True, and that reason may be empty.
+    # Instead of True, a yanked file may have its reason, a string that may be empty.
     yanked = entry.get("yanked", False) is not False
     return ReleaseFile(str(entry["filename"]), date, str(entry.get(requires_python) or ""), yanked, entry.get("size"))
 
@@ -117,19 +87,19 @@ def candidate_releases(
     *,
     keep: Iterable[Version] = (),
 ) -> list[PackageRelease]:
-    """Return the releases that can be tried, oldest first.
+    """Return the installable releases of a project, oldest first.
 
-    These exclude pre-releases, yanked and withdrawn releases, releases without a file for this Python, and releases on
-    which the repro cannot run.
+    Excluded are pre-releases, yanked and withdrawn releases, releases without a file for this Python, and releases
+    outside the requirements.
 
     Args:
-        project: its name.
-        files: its files.
+        project: the name of the project.
+        files: its files on the index.
         python: version of the environment's Python, `3.11` or `3.11.7`.
-        requirements: those of the repro; the ones on this project bound the releases.
+        requirements: those on this project bound the releases; others are ignored.
         keep: versions to include even if they are pre-releases.
     """
-    kept, tags = set(keep), _wheel_tags(python)
+    kept_versions, tags = set(keep), _wheel_tags(python)
     bounds = [r.specifier for r in requirements if canonicalize_name(r.name) == canonicalize_name(project)]
     releases: dict[Version, PackageRelease] = {}
     for file in files:
@@ -137,7 +107,7 @@ def candidate_releases(
         if (
             version is None
             or file.yanked
-            or (version.is_prerelease and version not in kept)
+            or (version.is_prerelease and version not in kept_versions)
             or is_withdrawn(project, version)
             or not _allows_python(file.requires_python, python)
             or not all(bound.contains(version, prereleases=True) for bound in bounds)
@@ -151,13 +121,10 @@ def candidate_releases(
 
 def _matching_version(file: ReleaseFile, tags: set[Tag]) -> Version | None:
     """Return the version of a file; None for a wheel of another platform, or for a name that follows no standard."""
-    try:
-        if not file.name.endswith(".whl"):
-            return parse_sdist_filename(file.name)[1]
-        _, version, _, wheel = parse_wheel_filename(file.name)
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+    version = version_of(file.name)
+    if version is not None and file.name.endswith(".whl") and not parse_wheel_filename(file.name)[3] & tags:
         return None
-    return version if wheel & tags else None
+    return version
 
 
 def _wheel_tags(python: str) -> set[Tag]:
@@ -168,5 +135,5 @@ def _wheel_tags(python: str) -> set[Tag]:
 def _allows_python(requires_python: str, python: str) -> bool:
     try:
         return SpecifierSet(requires_python).contains(python)
-    except InvalidSpecifier:  # such as `>=3.6.*`, from before packaging refused it
+    except InvalidSpecifier:  # such as `>=3.6.*` of old releases, which packaging refuses
         return True

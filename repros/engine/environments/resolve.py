@@ -1,4 +1,4 @@
-"""Resolve the stacks' locks anew: `python -m repros.engine.environments.resolve [NAME ...]`, or `nox -s lock`."""
+"""Resolution of the stacks' locks: `python -m repros.engine.environments.resolve [NAME ...]`, or `nox -s lock`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from repros.engine.environments.compile import CONSTRAINTS, WANTED, compile_requirements, own_folder
+from repros.engine.environments.compile import CONSTRAINTS, WANTED, compile_requirements, uv_folder
 from repros.engine.environments.uv import UvError, run_uv
 from repros.engine.stacks import is_private, load_stacks, stack
 from repros.model.settings import find_catalogues
@@ -30,18 +30,18 @@ _HEADER = """\
 _TORCH_OWN = ("nvidia-", "cuda-", "triton")
 
 _PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
-"""Those whose files have hashes, as uv calls them; versions are resolved for the first."""
+"""Platforms, in uv's names, whose files have hashes in locks; versions are resolved for the first."""
 
 BUILDS_OF_THEIR_OWN = ("torch", "torchaudio", "torchvision")
-"""Distributions of which one version has different files on different indexes."""
+"""Distributions with different files of one version on different indexes."""
 
 _LINE = re.compile(r"(?P<name>[\w.-]+)==\S+\s+# via (?P<via>.+)")
 """One distribution in uv's line style: `filelock==3.13.1    # via torch, triton`."""
 
 
 def lock(wanted: Stack) -> str:
-    """Resolve a stack anew and return the text of its lock."""
-    with own_folder() as folder:
+    """Resolve a stack and return the text of its lock."""
+    with uv_folder() as folder:
         lines = compile_requirements(
             folder,
             wanted.requirements,
@@ -53,7 +53,7 @@ def lock(wanted: Stack) -> str:
 
 
 def format_lock(wanted: Stack, lines: Sequence[str]) -> str:
-    """Return the text of a lock: its head, and each distribution with the hashes of its files.
+    """Return the text of a lock: its header, and each distribution with the hashes of its files.
 
     Args:
         wanted: the stack.
@@ -67,9 +67,9 @@ def format_lock(wanted: Stack, lines: Sequence[str]) -> str:
 def _with_hashes(line: str, hashes: Mapping[str, Iterable[str]]) -> str:
     pin, _, via = line.partition("#")
     name = canonicalize_name(pin.partition("==")[0])
-    # On one line: a comment ends a requirement, and who needs it must stand beside its name.
-    found = [f"--hash=sha256:{digest}" for digest in sorted(hashes.get(name, ()))]
-    return f"{' '.join([pin.strip(), *found])}  #{via}" if found else line
+    # On one line: a comment ends a requirement, and the comment must follow the name that it is about.
+    options = [f"--hash=sha256:{digest}" for digest in sorted(hashes.get(name, ()))]
+    return f"{' '.join([pin.strip(), *options])}  #{via}" if options else line
 
 
 def _find_hashes(wanted: Stack, pins: Sequence[str]) -> Mapping[str, set[str]]:
@@ -81,7 +81,7 @@ def _find_hashes(wanted: Stack, pins: Sequence[str]) -> Mapping[str, set[str]]:
         except UvError:
             if platform == _PLATFORMS[0]:
                 raise
-            continue  # one of them has no file there: the stack cannot be made on this platform
+            continue  # a distribution has no file for this platform: the stack cannot be made on it
         for package in packages:
             name = canonicalize_name(package["name"])
             files = [package[kind] for kind in ("sdist", "archive") if kind in package] + package.get("wheels", [])
@@ -91,54 +91,54 @@ def _find_hashes(wanted: Stack, pins: Sequence[str]) -> Mapping[str, set[str]]:
 
 
 def _find_files(wanted: Stack, pins: Sequence[str], platform: str) -> list[dict[str, Any]]:
-    """Return the packages of a `pylock.toml` with these pins, whose files are those for one platform."""
-    with own_folder() as folder:
+    """Return the packages of a `pylock.toml` of these pins for one platform."""
+    with uv_folder() as folder:
         (folder / "pins.in").write_text("\n".join(pins), encoding="utf-8")
-        found = run_uv(
+        pylock = run_uv(
             *("pip", "compile", "pins.in", "--no-deps", "--format", "pylock.toml", "--quiet", "--no-header"),
             *("--python-version", wanted.python, "--python-platform", platform),
             folder=folder,
         )
-    packages: list[dict[str, Any]] = tomllib.loads(found)["packages"]
+    packages: list[dict[str, Any]] = tomllib.loads(pylock)["packages"]
     return packages
 
 
 def portable(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a resolution without what only torch's CUDA build needs.
+    """Return the lines of a resolution without the distributions that only torch's CUDA build requires.
 
     Args:
         lines: uv's output: one distribution per line, with a comment that names what requires it.
     """
-    found_in = [found for line in lines if (found := _LINE.match(line))]
-    asked_by = {found["name"]: set(found["via"].split(", ")) - {f"-c {CONSTRAINTS}"} for found in found_in}
-    dropped = {name for name in asked_by if name.startswith(_TORCH_OWN)}
-    while more := {name for name, via in asked_by.items() if via <= dropped} - dropped:
+    matches = [match for line in lines if (match := _LINE.match(line))]
+    required_by = {match["name"]: set(match["via"].split(", ")) - {f"-c {CONSTRAINTS}"} for match in matches}
+    dropped = {name for name in required_by if name.startswith(_TORCH_OWN)}
+    while more := {name for name, via in required_by.items() if via <= dropped} - dropped:
         dropped |= more
     return [
         re.sub(rf"-r {re.escape(WANTED)}", "the stack itself", f"{name_and_version:<36}# via {by}")
         for line in lines
-        if (found := _LINE.match(line)) and found["name"] not in dropped
-        for name_and_version, by in [(line.split()[0], ", ".join(sorted(asked_by[found["name"]] - dropped)))]
+        if (match := _LINE.match(line)) and match["name"] not in dropped
+        for name_and_version, by in [(line.split()[0], ", ".join(sorted(required_by[match["name"]] - dropped)))]
     ]
 
 
 def resolve_lock(wanted: Stack) -> str:
-    """Resolve a stack anew with nothing but the package index, and return the text of its lock.
+    """Resolve a stack from the package index alone, and return the text of its lock.
 
     Raises:
-        UvError: uv found no releases that work with each other, or no index.
+        UvError: the requirements conflict, or the index does not answer.
     """
-    # A lock must not depend on this machine's choice of a build, which would pin `torch==2.13.0+cpu`.
+    # A lock must not depend on this machine's torch build, which would pin `torch==2.13.0+cpu`.
     os.environ.pop("UV_TORCH_BACKEND", None)
     if not is_private(wanted):
-        # Nor on its wheels, unless they are the private packages of a private stack. Empty rather than removed, so
-        # that pip's setting is not used either.
+        # Nor on local wheels, unless they are the private packages of a private stack. An empty value also disables
+        # pip's setting.
         os.environ["UV_FIND_LINKS"] = ""
     return lock(wanted)
 
 
 def write_lock(wanted: Stack) -> Path:
-    """Resolve a stack anew, write its lock and return the file."""
+    """Resolve a stack, write its lock and return the path."""
     wanted.lock.write_text(resolve_lock(wanted), encoding="utf-8")
     return wanted.lock
 

@@ -1,4 +1,4 @@
-"""A stack's environment: made once with uv, shared by all processes, never left incomplete."""
+"""The store of environments: each made once with uv, shared by all processes, complete or absent."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from repros.model.stack import Size, Stack
 _LONGEST_NAME = 80
 _DOWNLOADS = re.compile(r"Would download (\d+) package")
 MARKER = ".repros-complete"
-"""A file that is written last into an environment; an environment without it is incomplete."""
+"""The file that is written last to an environment; without it, an environment is incomplete."""
 
 
 class EnvironmentFailedError(ReprosError):
     """A stack's environment could not be made."""
 
     def __init__(self, stack: Stack, reason: str) -> None:
-        """Compose the message."""
         super().__init__(f"the environment of stack {stack.name} could not be made: {reason}")
 
 
 class DamagedEnvironmentError(EnvironmentFailedError):
-    """A stack's environment that was complete and has lost something since."""
+    """A stack's environment was complete, and files of it are now missing or truncated."""
 
     def __init__(self, stack: Stack, root: Path, damage: str) -> None:
-        """Compose the message; uv links files from its cache, so these may be damaged in both places."""
+        # uv links files from its cache, which may be damaged as well.
         ReprosError.__init__(
             self,
             f"the environment of stack {stack.name} is damaged: {damage}; 'uv cache clean' and 'rm -r {root}' let the "
@@ -43,35 +42,35 @@ class DamagedEnvironmentError(EnvironmentFailedError):
         )
 
 
-def place(stack: Stack) -> Path:
-    """Return the folder of the stack's environment, whether it exists or not; another lock gives another folder."""
+def environment_folder(stack: Stack) -> Path:
+    """Return the folder of a stack's environment, existing or not; it depends on the lock."""
     pins = map(str, stack.pins.values())
     digest = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()
     return cache_folder() / "environments" / f"{short_name(stack.name)}-{digest[:12]}"
 
 
 def short_name(name: str) -> str:
-    """Return a stack's name as a part of file names: it may be that of a stack with requirements."""
+    """Return a stack's name for use in file names: the name of an extended stack contains requirements."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:_LONGEST_NAME]
 
 
 def ready(stack: Stack) -> bool:
-    """Return whether the stack's environment exists, complete and with its interpreter."""
-    return _is_complete(place(stack))
+    """Return whether a stack's environment is complete and has its interpreter."""
+    return _is_complete(environment_folder(stack))
 
 
 def ensure(stack: Stack, report_progress: ReportProgress) -> Path:
-    """Return the interpreter of the stack's environment, which is made if it does not exist.
+    """Return the interpreter of a stack's environment, which is made if it does not exist.
 
     Args:
         stack: the stack.
-        report_progress: receives lines of progress; before a download, its size and how to make it smaller.
+        report_progress: receives lines of progress; before a download, its size and how to reduce it.
 
     Raises:
         EnvironmentFailedError: the disk is full, or uv could not resolve, reach or build something.
-        DamagedEnvironmentError: it is there, and files of it are gone or have another size than installed.
+        DamagedEnvironmentError: files of the environment are missing or have another size than installed.
     """
-    root = place(stack)
+    root = environment_folder(stack)
     try:
         python = _make_unless_complete(stack, root, report_progress)
         damage = find_damage(root)
@@ -83,12 +82,12 @@ def ensure(stack: Stack, report_progress: ReportProgress) -> Path:
 
 
 def drop(stack: Stack) -> bool:
-    """Remove the stack's environment, but not uv's cache, which it is linked from; return whether it existed."""
-    root = place(stack)
+    """Delete a stack's environment, but not uv's cache, to which it is linked; return whether it existed."""
+    root = environment_folder(stack)
     if not root.exists():
         return False
     with FileLock(f"{root}.lock"):
-        # The marker first: what an interrupt leaves then counts as incomplete.
+        # The marker first: after an interrupt, the rest counts as incomplete.
         (root / MARKER).unlink(missing_ok=True)
         shutil.rmtree(root, ignore_errors=True)
     return True
@@ -105,7 +104,7 @@ def _make_unless_complete(stack: Stack, root: Path, report_progress: ReportProgr
 
 @contextlib.contextmanager
 def _locked(root: Path, report_progress: ReportProgress, doing: str) -> Iterator[None]:
-    """Hold the lock of an environment; say so before waiting for another process, which may take hours."""
+    """Hold the lock of an environment; report before waiting for another process, which may take hours."""
     lock = FileLock(f"{root}.lock")
     try:
         lock.acquire(timeout=0)
@@ -119,13 +118,13 @@ def _locked(root: Path, report_progress: ReportProgress, doing: str) -> Iterator
 
 
 def _install(stack: Stack, root: Path, report_progress: ReportProgress) -> None:
-    shutil.rmtree(root, ignore_errors=True)  # an interrupted process may have left an incomplete one
-    # Compile now: if the user sets PYTHONDONTWRITEBYTECODE, every process of every cold cell would compile anew.
+    shutil.rmtree(root, ignore_errors=True)  # an incomplete one of an interrupted process
+    # Compile now: with PYTHONDONTWRITEBYTECODE, every process of every cold cell would compile again.
     install = ("pip", "install", "--compile-bytecode", "--python", _python(root), "--requirements", stack.lock)
     try:
         run_uv("venv", "--no-project", "--python", stack.python, root, folder=root.parent)
         intended = run_uv(*install, "--dry-run", folder=root.parent)
-        downloads = int(found[1]) if (found := _DOWNLOADS.search(intended)) else 0
+        downloads = int(match[1]) if (match := _DOWNLOADS.search(intended)) else 0
         cuda = "\n + nvidia-" in intended
         _announce_cost(stack, report_progress, cuda=cuda, downloads=downloads)
         _check_disk_space(stack, root.parent, cuda=cuda, downloads=bool(downloads))
@@ -143,7 +142,7 @@ def _announce_cost(stack: Stack, report_progress: ReportProgress, *, cuda: bool,
     build = f"torch's {'CUDA' if cuda else 'CPU'} build"
     if not downloads:
         report_progress(f"making the environment of stack {stack.name} from what uv has in its cache ({build})")
-    elif stack.cuda is None and stack.cpu is None:  # never measured, or little of it is new
+    elif stack.cuda is None and stack.cpu is None:  # never measured, or few packages are new
         report_progress(
             f"making the environment of stack {stack.name}: {downloads} of its packages to download ({build})"
         )
@@ -159,9 +158,12 @@ def _announce_cost(stack: Stack, report_progress: ReportProgress, *, cuda: bool,
 
 
 def _check_disk_space(stack: Stack, folder: Path, *, cuda: bool, downloads: bool) -> None:
-    """Raise EnvironmentFailedError if a disk that the installation writes to lacks the space.
+    """Check the free space of the disks that the installation writes to.
 
-    uv unpacks into its cache and links from there, so the environment itself takes space only if it is on another disk.
+    uv unpacks into its cache and links from there, so the environment takes space only if it is on another disk.
+
+    Raises:
+        EnvironmentFailedError: a disk lacks space.
     """
     size = _size(stack, cuda=cuda)
     if size is None:
@@ -195,28 +197,28 @@ def _is_complete(root: Path) -> bool:
 
 
 def find_damage(root: Path) -> str | None:
-    """Return the first file that does not have the size its wheel gave it, and what is wrong; None if all have.
+    """Return a description of the first installed file whose size differs from its wheel's; None if none does.
 
-    Each installed distribution lists its files in `RECORD`, with their sizes. A crash or a full disk leaves files short
-    or empty, which the sizes show. Their hashes would show any other change, too, but reading all of torch takes
-    minutes; the sizes of an environment's 20,000 files take 0.2 s. Compiled bytecode is left out: Python checks it.
+    Each installed distribution lists its files with their sizes in `RECORD`. A crash or a full disk truncates files,
+    which sizes show. Hashes would show any change, but reading all of torch takes minutes; the sizes of an
+    environment's 20,000 files take 0.2 s. Bytecode is ignored: Python validates it.
     """
     for record in sorted(root.glob("lib/python*/site-packages/*.dist-info/RECORD")):
         for name, size in _listed_files(record):
             file = record.parents[1] / name
             try:
-                found = file.stat().st_size
+                actual = file.stat().st_size
             except OSError as error:
                 return f"{file} is missing ({error.strerror})"
-            if found != size:
-                return f"{file} has {found:,} bytes instead of {size:,}"
+            if actual != size:
+                return f"{file} has {actual:,} bytes instead of {size:,}"
     return None
 
 
 def _listed_files(record: Path) -> Iterator[tuple[str, int]]:
-    """Yield the path, relative to the folder of packages, and the bytes of each file of a distribution."""
+    """Yield the path, relative to `site-packages`, and the size in bytes of each file of a distribution."""
     with record.open(encoding="utf-8", errors="replace", newline="") as file:
         for row in csv.reader(file):
-            # Files that the installer wrote, such as RECORD itself, have no size.
+            # Files that the installer generates, such as RECORD itself, have no size.
             if len(row) == 3 and row[2].isdecimal() and not row[0].endswith(".pyc"):  # noqa: PLR2004 - path, hash, size
                 yield row[0], int(row[2])

@@ -1,4 +1,4 @@
-"""Environments in use: no other process removes one that is held, and one that is gone all the same is noticed."""
+"""Environments in use: shared locks against removal, and detection of lost ones."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from repros.engine.environments.store import drop, find_damage, place, ready
+from repros.engine.environments.store import drop, environment_folder, find_damage, ready
 from repros.engine.environments.uv import ReportProgress
 from repros.model.stack import Stack
 
 MARKER = ".repros-made-for-the-matrix"
-"""A file in an environment that a run has made, and may drop."""
+"""Marker of an environment that a run has made and may delete."""
 
-_PATIENCE, _PAUSE = 1.0, 0.05
-"""Seconds: a child that was started a moment ago has the parent's locks until it runs its own program."""
+_LOCK_TIMEOUT, _PAUSE = 1.0, 0.05
+"""Seconds; a forked child holds its parent's locks until its exec."""
 
 
 @contextlib.contextmanager
 def hold(stacks: Iterable[Stack]) -> Iterator[None]:
-    """Hold the environments of stacks, whether they exist yet or not; wait for a process that is removing one.
+    """Hold shared locks on the environments of stacks, existing or not; wait for a process that is deleting one.
 
-    The lock ends with the process however that ends. Where no lock can be had, such as in a read-only cache folder,
-    nothing is held.
+    The kernel releases the lock when the process ends. In a read-only cache folder no lock is taken.
     """
     with contextlib.ExitStack() as held:
         for stack in stacks:
@@ -38,14 +37,14 @@ def hold(stacks: Iterable[Stack]) -> Iterator[None]:
 
 
 def drop_unless_held(stack: Stack) -> bool:
-    """Remove a stack's environment unless a process holds it; return whether it was removed."""
+    """Delete a stack's environment unless a process holds it; return whether it was deleted."""
     with contextlib.suppress(OSError), _lock_file(stack).open("ab") as file:
-        return _lock_alone(file) and drop(stack)
+        return _lock_exclusively(file) and drop(stack)
     return drop(stack)
 
 
-def _lock_alone(file: BinaryIO) -> bool:
-    until = time.monotonic() + _PATIENCE
+def _lock_exclusively(file: BinaryIO) -> bool:
+    until = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,22 +58,22 @@ def _lock_alone(file: BinaryIO) -> bool:
 
 @contextlib.contextmanager
 def drop_afterwards(stack: Stack, report_progress: ReportProgress, *, keep: bool) -> Iterator[None]:
-    """Mark an environment that the block makes, and drop it at the end unless it is to be kept.
+    """Mark an environment that is made within the context, and delete it at the end unless `keep` is set.
 
-    An environment kept by an earlier run still has the marker; the next run that does not keep it drops it.
+    An environment that an earlier run kept is still marked; the next run without `keep` deletes it.
     """
     was_ready = ready(stack)
     try:
         yield
     finally:
         if ready(stack) and not was_ready:
-            (place(stack) / MARKER).touch()
+            (environment_folder(stack) / MARKER).touch()
         drop_marked(stack, report_progress, keep=keep)
 
 
 def drop_marked(stack: Stack, report_progress: ReportProgress, *, keep: bool) -> None:
-    """Drop the environment of a stack if a run has made it, this one or one with `keep`, and say so."""
-    if keep or not (place(stack) / MARKER).exists():
+    """Delete the environment of a stack, and report it, if this or an earlier run has made it."""
+    if keep or not (environment_folder(stack) / MARKER).exists():
         return
     if drop_unless_held(stack):
         report_progress(f"dropped the environment of stack {stack.name}; uv keeps its wheels until 'uv cache clean'")
@@ -83,25 +82,25 @@ def drop_marked(stack: Stack, report_progress: ReportProgress, *, keep: bool) ->
 
 
 def find_loss(stack: Stack, python: Path) -> str | None:
-    """Return what a stack's environment, which was complete when a run began, has lost since; None if nothing.
+    """Return what is missing in a stack's environment that was complete at the start of a run; None if nothing.
 
     Args:
         stack: the stack.
-        python: the interpreter of the run. If that is another environment's, nothing is known of it.
+        python: the interpreter of the run; for the interpreter of another environment the result is None.
     """
-    if not python.is_relative_to(place(stack)):
+    if not python.is_relative_to(environment_folder(stack)):
         return None
-    return find_damage(place(stack)) if ready(stack) else f"{place(stack)} was removed"
+    return find_damage(environment_folder(stack)) if ready(stack) else f"{environment_folder(stack)} was removed"
 
 
 def _lock_file(stack: Stack) -> Path:
-    return place(stack).with_name(f"{place(stack).name}.used")
+    return environment_folder(stack).with_name(f"{environment_folder(stack).name}.used")
 
 
 def write_no_bytecode() -> None:
-    """Let the processes that are started from now on write no `__pycache__`, whatever the user has set.
+    """Make all processes started from now on write no `__pycache__`.
 
-    Python would write one beside each module that it imports for the first time: into the user's environment, in which
-    nothing may change. What is compiled there already is still read.
+    Otherwise Python writes bytecode into the user's environment at the first import of a module, and nothing may change
+    in that environment. Existing bytecode is still used.
     """
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -1,4 +1,4 @@
-"""Running uv with pip's settings, passing its progress on while it works."""
+"""Subprocess calls of uv, with pip's settings and live progress."""
 
 from __future__ import annotations
 
@@ -20,33 +20,32 @@ ReportProgress = Callable[[str], None]
 watch_uv: ContextVar[Callable[[subprocess.Popen[str]], AbstractContextManager[object]]] = ContextVar(
     "watch_uv", default=nullcontext
 )
-"""Enters a context for as long as a uv runs that the thread has started, in which another thread may end it."""
+"""Returns a context that is entered while a uv process of this thread runs, in which another thread may kill it."""
 
 _PROGRESS = ("Building", "Built", "Downloading", "Downloaded", "Prepared", "Installed")
-"""First words of the lines of uv's output that are passed on as progress."""
+"""First words of uv's output lines that count as progress."""
 
-_MOST_LINES = 30
-"""Lines of output that an error quotes; uv explains a failed resolution in fewer."""
+_MAX_LINES = 30
+"""Lines of output that an error quotes; uv's explanation of a failed resolution is shorter."""
 
 _FRAME = re.compile("[\u00d7\u2500-\u257f\u25b6]")
-"""The frame that uv draws round its explanations."""
+"""The box-drawing characters of uv's explanations."""
 
 
 class UvError(ReprosError):
-    """uv ended with an error; the message contains uv's own explanation."""
+    """uv failed; the message contains uv's explanation, from `error:` or its cross on, or the last lines."""
 
     def __init__(self, command: str, lines: list[str]) -> None:
-        """Compose the message from uv's output: from `error:` or its cross on, else the last lines."""
         lines = _shorten_build(lines)
-        begin = next((n for n, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7)", line)), -_MOST_LINES)
-        words = " ".join(_FRAME.sub(" ", " ".join(lines[begin:][:_MOST_LINES])).split()).removeprefix("error: ")
+        begin = next((n for n, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7)", line)), -_MAX_LINES)
+        words = " ".join(_FRAME.sub(" ", " ".join(lines[begin:][:_MAX_LINES])).split()).removeprefix("error: ")
         self.is_without_solution = words.startswith("No solution found")
-        """Whether the requirements contradict each other, so that the next time ends alike."""
+        """Whether the requirements conflict, so that a retry would fail as well."""
         super().__init__(f"uv {command}: {words or 'no reason given'}")
 
 
 def _shorten_build(lines: list[str]) -> list[str]:
-    """Return the lines of an error with the last one alone of what a package's own build has written."""
+    """Return the lines of an error, of a package's own build output only the last one."""
     words = [_FRAME.sub(" ", line).strip() for line in lines]
     begin = next((number for number, line in enumerate(words) if line in {"[stdout]", "[stderr]"}), len(lines))
     written = list(takewhile(lambda line: not line.startswith("hint:"), words[begin:]))
@@ -58,16 +57,16 @@ def run_uv(*arguments: str | Path, folder: Path, report_progress: ReportProgress
 
     Args:
         *arguments: the command and its options.
-        folder: where to run it; not the user's working directory, since uv reads the settings of the project around it.
-        report_progress: receives uv's lines of progress as they come.
+        folder: uv's working directory; not the user's, since uv reads the settings of the surrounding project.
+        report_progress: receives uv's lines of progress immediately.
 
     Raises:
         UvError: uv ended with an error.
     """
-    from uv import find_uv_bin  # noqa: PLC0415 # cells in the user's own environment run without uv
+    from uv import find_uv_bin  # noqa: PLC0415 # not needed for cells in the user's own environment
 
     environ = {**os.environ, **uv_settings(os.environ), "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
-    environ.pop("VIRTUAL_ENV", None)  # every command here names its own environment
+    environ.pop("VIRTUAL_ENV", None)  # every command names its environment
     command = [find_uv_bin(), *(str(argument) for argument in arguments)]
     lines = []
     with subprocess.Popen(
@@ -86,7 +85,7 @@ def run_uv(*arguments: str | Path, folder: Path, report_progress: ReportProgress
                     lines.append(line.rstrip())
                     if report_progress is not None and line.lstrip().startswith(_PROGRESS):
                         report_progress(f"  {line.strip()}")
-        except BaseException:  # an interrupt must not leave a download running
+        except BaseException:  # an interrupt must also end a running download
             process.kill()
             raise
     if process.returncode != 0:

@@ -1,4 +1,4 @@
-"""Evidence: the measurements in this repository, one TOML file for each stack and repro."""
+"""Evidence: recorded measurements, one TOML file for each stack and repro."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Evidence on disk: for each stack one TOML file for each repro with what was seen, and one ledger.
+"""Evidence files: for each stack, one TOML file of observed verdicts for each repro, and one ledger.
 
-A repro's file has a table for each device and strategy. It holds only what was measured: a cell that could not run is
-absent, never guessed. When, where and from which inputs is in the ledger (:mod:`repros.engine.evidence.ledger`), so a
-new
-measurement that sees the same changes the ledger alone. When a unit shows something new, its old line is removed, then
-what was seen is written, then the new line: in between the unit has no line, and is measured again.
-:mod:`repros.engine.matrix.measure` produces the measurements; reports and tests read nothing else.
+The file of a repro has a table for each device and strategy, with measured cells only: a cell that could not run is
+absent. Date, machine and inputs digest are in the ledger (:mod:`repros.engine.evidence.ledger`), so a repeated
+measurement with the same verdicts changes only the ledger. If a verdict changes, the unit's ledger line is deleted,
+then the file is written, then the new line: after an interruption the unit has no line and is measured again.
+:mod:`repros.engine.matrix.measure` produces measurements; reports and tests read only these files.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from repros.model.errors import ReprosError
 from repros.model.settings import EVIDENCE, PACKAGE, CatalogueLocations
 
 _FILE = re.compile(r".+-[0-9]{4}\.toml")
-"""The name of a file with the evidence of one id."""
+"""File name of the evidence of one repro."""
 _READERS = (Path(__file__).parent, Path(model.__file__).parent)
-"""The code that makes evidence of files."""
+"""The code that parses evidence, an input of its cache."""
 _HEAD = "# {repro} on {stack}, as seen. Written by `repros matrix`; ledger.toml has when and from which inputs.\n"
 
 
 def folder_for(repro: Repro, stack: Stack) -> Path:
-    """Return the folder for the evidence of a repro on a stack: the package's only if both are of the package."""
+    """Return the evidence folder of a repro on a stack: the package's only if neither is private."""
     if is_private(stack):
         return stack.lock.parents[1] / "evidence"
     private = repro.origin.folder
@@ -47,9 +46,9 @@ def folder_for(repro: Repro, stack: Stack) -> Path:
 
 
 def read(folder: Path | None = None, locations: CatalogueLocations = PACKAGE) -> Evidence:
-    """Read all evidence below a folder; by default that of the package and that of these private catalogues.
+    """Read all evidence below a folder, by default of the package and of the private catalogues.
 
-    Of two measurements of one unit, which clashing ids lead to, the package's counts.
+    If ids clash, the package's measurement of a unit takes precedence.
 
     Raises:
         ReprosError: A file is damaged.
@@ -57,13 +56,13 @@ def read(folder: Path | None = None, locations: CatalogueLocations = PACKAGE) ->
     if folder is not None:
         return _read_files(sorted(_list_files(folder)))
     folders = [*(private / "evidence" for private in reversed(locations.private_folders)), EVIDENCE]
-    files = [file for place in folders for file in sorted(_list_files(place))]
-    readers = [file for place in _READERS for file in files_below(place, ".py")]
+    files = [file for location in folders for file in sorted(_list_files(location))]
+    readers = [file for location in _READERS for file in files_below(location, ".py")]
     return remember("evidence", [*files, *readers], partial(_read_files, files))
 
 
 def _list_files(folder: Path) -> Iterator[str]:
-    """Yield the paths of all stacks' files; as text, which sorts in a tenth of the time of hundreds of paths."""
+    """Yield the files of all stacks, as strings: sorting hundreds of `Path` objects takes ten times as long."""
     stacks = [entry.path for entry in os.scandir(folder) if entry.is_dir()] if folder.is_dir() else []
     for stack in stacks:
         for entry in os.scandir(stack):
@@ -77,16 +76,16 @@ def _read_files(files: Iterable[str | Path]) -> Evidence:
         by_stack.setdefault(file.parent, []).append(file)
     return {
         measurement.unit: measurement
-        for stack, found in by_stack.items()
+        for stack, stack_files in by_stack.items()
         for lines in [_read_ledger(stack)]
-        for file in found
+        for file in stack_files
         if file.name != ledger.NAME
         for measurement in _read_file(file, lines)
     }
 
 
 def write(measurements: Iterable[Measurement], folder: Path = EVIDENCE) -> None:
-    """Write measurements into their files, in place of earlier ones of the same units.
+    """Write measurements to their files, replacing earlier ones of the same units.
 
     Raises:
         ReprosError: An existing file is damaged, or the folder cannot be written.
@@ -102,13 +101,13 @@ def write(measurements: Iterable[Measurement], folder: Path = EVIDENCE) -> None:
                     unit: _format_seen(unit, measured.versions, measured.processes, measured.variants)
                     for unit, measured in new.items()
                 }
-                _forget(file, lines, {unit for unit in before if after[unit] != before[unit]})
+                _drop_lines(file, lines, {unit for unit in before if after[unit] != before[unit]})
                 _write_tables(file, after)
                 lines.update(_lines_of(known))
 
 
 def remove(unit: Unit, folder: Path = EVIDENCE) -> None:
-    """Remove the measurement of a unit, and its file with the last one; without one, do nothing.
+    """Delete the measurement of a unit, if any, and the file if it becomes empty.
 
     Raises:
         ReprosError: The file is damaged, or the folder cannot be written.
@@ -124,15 +123,15 @@ def remove(unit: Unit, folder: Path = EVIDENCE) -> None:
 
 @contextlib.contextmanager
 def _changing(stack: Path) -> Iterator[ledger.Lines]:
-    """Yield the lines of a stack's ledger, and write them when what was seen has been written.
+    """Yield the lines of a stack's ledger, and write them at the end of the context.
 
-    The lines of a repro whose file is gone, removed by hand or with its script, go with it.
+    Lines of a repro without a file, which was deleted by hand or with its script, are dropped.
     """
-    from filelock import FileLock  # noqa: PLC0415 - `repros list` and `repros audit` read evidence and write none
+    from filelock import FileLock  # noqa: PLC0415 - commands that only read evidence start faster
 
     lock = cache_folder() / "evidence.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(lock):  # two runs on one stack would each lose the other's lines
+    with FileLock(lock):  # concurrent runs on one stack would lose lines
         lines = _read_ledger(stack)
         yield lines
         files = {entry.name for entry in os.scandir(stack)} if stack.is_dir() else set()
@@ -143,8 +142,8 @@ def _write_ledger(stack: Path, lines: ledger.Lines) -> None:
     _replace(stack / ledger.NAME, ledger.format_ledger(stack.name, lines) if lines else None)
 
 
-def _forget(file: Path, lines: ledger.Lines, outdated: set[Unit]) -> None:
-    """Remove the lines of what is about to change: after an interruption they would vouch for what they never saw."""
+def _drop_lines(file: Path, lines: ledger.Lines, outdated: set[Unit]) -> None:
+    """Delete the ledger lines of units that are about to change, which would be wrong after an interruption."""
     keys = {ledger.key_of(unit) for unit in outdated} & lines.keys()
     if keys:
         _write_ledger(file.parent, {key: line for key, line in lines.items() if key not in keys})
@@ -159,7 +158,7 @@ def _lines_of(known: Evidence) -> ledger.Lines:
 
 
 def _tables(file: Path) -> dict[Unit, str]:
-    """Return every table of a file as it is written, also one without a line in the ledger."""
+    """Return the text of every table of a file, including those without a ledger line."""
     if not file.exists():
         return {}
     with _refusing_damage(file):
@@ -175,7 +174,7 @@ def _write_tables(file: Path, tables: Mapping[Unit, str]) -> None:
 
 
 def _replace(file: Path, text: str | None) -> None:
-    """Replace a file in one step, unless it has this text already; remove it if there is none."""
+    """Replace a file atomically unless it has this text already; delete it if the text is None."""
     temporary = file.with_suffix(".tmp")
     try:
         if text is None:
@@ -199,17 +198,17 @@ def _read_ledger(stack: Path) -> ledger.Lines:
     try:
         return ledger.parse_ledger(_read_toml(file)) if file.exists() else {}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        way_out = "remove the damaged lines, or the file, and measure again with 'repros matrix'"
-        raise ReprosError(f"{file} cannot be read as a ledger ({error}); {way_out}.") from error
+        remedy = "remove the damaged lines, or the file, and measure again with 'repros matrix'"
+        raise ReprosError(f"{file} cannot be read as a ledger ({error}); {remedy}.") from error
 
 
 def _read_file(file: Path, lines: ledger.Lines) -> Iterator[Measurement]:
-    """Yield the measurements of a file; a unit without a line in the ledger counts as not measured."""
+    """Yield the measurements of a file; a unit without a ledger line counts as not measured."""
     with _refusing_damage(file):
         for unit, table, variants in _read_tables(file):
             line = dict(lines.get(ledger.key_of(unit), {}))
             builds = line.pop("builds", {})
-            # Before there were ledgers, a table had all fields itself.
+            # Older files have all fields in the table, without a ledger.
             fields = {**line, **table}
             if "inputs" in fields:
                 versions = {name: builds.get(name, number) for name, number in fields.pop("versions").items()}
@@ -217,13 +216,13 @@ def _read_file(file: Path, lines: ledger.Lines) -> Iterator[Measurement]:
 
 
 def _read_tables(file: Path) -> Iterator[tuple[Unit, dict[str, Any], dict[str, VariantVerdict]]]:
-    """Yield each unit of a file, the fields of its table, and what was seen of each variant."""
+    """Yield each unit of a file, the fields of its table, and the verdict of each variant."""
     with _refusing_damage(file):
         for device, strategies in _read_toml(file).items():
             for strategy, table in strategies.items():
                 variants = {
-                    name: VariantVerdict(Verdict(seen["verdict"]), seen.get("signature"))
-                    for name, seen in table.pop("seen").items()
+                    name: VariantVerdict(Verdict(fields["verdict"]), fields.get("signature"))
+                    for name, fields in table.pop("seen").items()
                 }
                 yield Unit(file.parent.name, file.stem, Device(device), strategy), table, variants
 
@@ -240,7 +239,7 @@ def _refusing_damage(file: Path) -> Iterator[None]:
 def _format_seen(
     unit: Unit, versions: Mapping[str, str], processes: int, variants: Mapping[str, VariantVerdict]
 ) -> str:
-    """Return a unit's table; a version's build differs from machine to machine, so the ledger has it."""
+    """Return a unit's table; local builds of versions depend on the machine, so the ledger has them."""
     public = {name: quoted(number.partition("+")[0]) for name, number in sorted(versions.items())}
     key = f"{unit.device}.{unit.strategy}"
     lines = [

@@ -1,7 +1,7 @@
-"""The ledger of a stack: from which inputs, when, where and for how long each unit was measured.
+"""The ledger of a stack: inputs digest, date, machine and duration of each unit's measurement.
 
-It is one file for each stack, apart from what was seen, so that a measurement without news changes no other file. Each
-unit has one line. A machine that units were measured on is named by a digest, so that another one changes no line.
+Each stack has one ledger file, so a repeated measurement with the same verdicts changes no other file. Each unit has
+one line. Machines are named by a digest, so a further machine changes no existing line.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ NAME = "ledger.toml"
 _HEAD = "# When, where and from which inputs the evidence on {stack} was measured. Written by `repros matrix`.\n"
 
 Key = tuple[str, str, str]
-"""A unit of one stack: repro, device, strategy."""
+"""A unit within a stack: repro, device, strategy."""
 Lines = dict[Key, dict[str, Any]]
-"""The fields of a measurement that the ledger keeps, by unit."""
+"""The ledger fields of measurements, by unit."""
 
 
 class _Machine(NamedTuple):
     platform: str
     python: str
     builds: tuple[tuple[str, str], ...]
-    """Versions of packages that name their build, such as `2.13.0+cpu`."""
+    """Versions with a local build, such as `2.13.0+cpu`."""
 
     @property
     def name(self) -> str:
-        """A digest of the machine: six hexadecimal digits."""
+        """A digest of the machine, six hexadecimal digits."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:6]
 
 
 def line_of(measurement: Measurement) -> dict[str, Any]:
-    """Return what the ledger keeps of a measurement."""
+    """Return the ledger fields of a measurement."""
     return {
         "inputs": measurement.inputs,
         "date": measurement.date,
@@ -50,7 +50,7 @@ def line_of(measurement: Measurement) -> dict[str, Any]:
 
 def format_ledger(stack: str, lines: Lines) -> str:
     """Return the text of a ledger."""
-    # A line for each, as for each unit, so that git can join the ledgers of two branches line by line.
+    # One line per machine and per unit, so that git can merge the ledgers of two branches by lines.
     machines = [
         f"{machine.name} = {inline_table(_described(machine))}\n"
         for machine in sorted({_machine(line) for line in lines.values()})
@@ -60,7 +60,7 @@ def format_ledger(stack: str, lines: Lines) -> str:
 
 
 def parse_ledger(data: Mapping[str, Any]) -> Lines:
-    """Return the lines of a ledger that was read as TOML.
+    """Return the lines of a parsed ledger.
 
     Raises:
         KeyError, TypeError, AttributeError: it is not a ledger.

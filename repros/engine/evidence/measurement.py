@@ -1,4 +1,4 @@
-"""Measurements: what the cells of one unit showed, when, and on which versions."""
+"""Measurements: the verdicts of one unit's cells, with date and versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from repros.model import Cell, Device, cell_label
 
 @dataclass(frozen=True, order=True)
 class Unit:
-    """One repro x strategy x device x stack: all variants, measured with the same inputs."""
+    """The unit of measurement, one repro x strategy x device x stack: all variants, measured with the same inputs."""
 
     stack: str
     repro: str
@@ -26,8 +26,8 @@ class Unit:
     strategy: str
 
     @classmethod
-    def of_cell(cls, cell: Cell) -> Unit:
-        """Return the unit that a cell belongs to."""
+    def from_cell(cls, cell: Cell) -> Unit:
+        """Return the unit of a cell."""
         return cls(cell.environment.name, cell.repro.id, cell.device, cell.strategy)
 
     def cell_label(self, variant: str) -> str:
@@ -35,7 +35,7 @@ class Unit:
         return cell_label(self.repro, variant, self.strategy, self.device, self.stack)
 
     def __str__(self) -> str:
-        """Return the label that the unit's cells share: `RPR-0001 ddp sim 2023-12`."""
+        """Return the common part of the cells' labels: `RPR-0001 ddp sim 2023-12`."""
         return f"{self.repro} {self.strategy} {self.device} {self.stack}"
 
 
@@ -45,7 +45,7 @@ class VariantVerdict:
 
     verdict: Verdict
     signature: str | None = None
-    """The failure as observed, normalised; None when nothing failed."""
+    """The observed failure, normalised; None without a failure."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Measurement:
 
     unit: Unit
     inputs: str
-    """Inputs digest, from :func:`repros.engine.digest.inputs.inputs`."""
+    """Inputs digest of :func:`repros.engine.digest.inputs.inputs`."""
     date: dt.date
     launch: str
     platform: str
@@ -63,15 +63,15 @@ class Measurement:
     """Installed versions of the packages that the repro names."""
     processes: int
     seconds: float
-    """Time that the cells took, one after another."""
+    """Total duration of the cells."""
     variants: Mapping[str, VariantVerdict]
-    """Verdicts by the variant's name."""
+    """Verdicts by variant."""
     processor: float | None = None
-    """Seconds of processor time of the cells' processes; None for measurements from before it was recorded."""
+    """CPU seconds of the cells' processes; None in measurements from before it was recorded."""
 
     @classmethod
     def from_lines(cls, unit: Unit, inputs: str, date: dt.date, lines: Sequence[RecordLine]) -> Self:
-        """Build the measurement from the record lines of the unit's cells, at least one."""
+        """Return the measurement of at least one record line, those of the unit's cells."""
         first = lines[0]
         assert first["launch"] is not None  # a measured cell was launched
         return cls(
@@ -90,9 +90,9 @@ class Measurement:
 
 
 def _sum_if_all(numbers: Iterable[float | None]) -> float | None:
-    found = list(numbers)
-    known = [number for number in found if number is not None]
-    return round(sum(known), 1) if len(known) == len(found) else None
+    values = list(numbers)
+    known = [number for number in values if number is not None]
+    return round(sum(known), 1) if len(known) == len(values) else None
 
 
 Evidence = dict[Unit, Measurement]

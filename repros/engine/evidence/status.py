@@ -1,4 +1,4 @@
-"""What the evidence shows of one failure: on which devices it was measured, and on which stacks it occurs."""
+"""Status of a failure by stack and device, as measured, and its text."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class StackStatus(StrEnum):
     FAILS = "fails"
     CLEAN = "clean"
     DIFFERS = "differs"
-    """Measured, but the failing variant neither showed the documented failure nor ran clean on every device."""
+    """Neither the documented failure on every device, nor clean on every device."""
 
 
 def stack_status(repro: Repro, stack: Stack, evidence: Evidence) -> StackStatus | None:
-    """Return whether a failure occurs on a stack, from its failing variant on all devices; None if not measured."""
+    """Return the status of a failure on a stack, from its failing variant on all devices; None if not measured."""
     units = (Unit(stack.name, repro.id, device, name) for device in Device for name in repro.strategies)
     measured = (evidence[unit].variants for unit in units if unit in evidence)
     verdicts = {variants["failing"].verdict for variants in measured if "failing" in variants}
@@ -42,9 +42,9 @@ _CANNOT_RUN = "cannot run"
 
 
 def describe_stacks(repro: Repro, stacks: Sequence[Stack], evidence: Evidence) -> str:
-    """Return on which stacks a failure occurs: `fails on 2023-12 to 2024-06; clean on 2024-09; cannot run on 2023-05`.
+    """Return the status on all stacks: `fails on 2023-12 to 2024-06; clean on 2024-09; cannot run on 2023-05`.
 
-    Where the script cannot run, the failure may be there all the same.
+    The failure may also exist on stacks where the script cannot run.
     """
     by_stack = {stack.name: _word(repro, stack, evidence) for stack in stacks}
     words = [word for word in (*StackStatus, _CANNOT_RUN) if word in by_stack.values()]
@@ -53,7 +53,7 @@ def describe_stacks(repro: Repro, stacks: Sequence[Stack], evidence: Evidence) -
 
 
 def _word(repro: Repro, stack: Stack, evidence: Evidence) -> str | None:
-    """Return the status of a stack, or that the script cannot run on its releases; None if neither is known."""
+    """Return the status of a stack, or that the script cannot run on its releases; None if unknown."""
     pins = {canonicalize_name(pinned.name): pinned.specifier for pinned in stack.requirements}
     for needed in repro.needs(repro.failing):
         for pin in pins.get(canonicalize_name(needed.name), ()):
@@ -63,8 +63,8 @@ def _word(repro: Repro, stack: Stack, evidence: Evidence) -> str | None:
 
 
 def _stack_spans(by_stack: dict[str, str | None], status: str) -> Iterator[str]:
-    """Yield the stacks with one status, neighbours together: `2023-12 to 2024-06`."""
-    for found, group in groupby(by_stack, key=by_stack.__getitem__):
+    """Yield the ranges of neighbouring stacks with one status: `2023-12 to 2024-06`."""
+    for current, group in groupby(by_stack, key=by_stack.__getitem__):
         names = list(group)
-        if found == status:
+        if current == status:
             yield names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

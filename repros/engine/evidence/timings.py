@@ -45,7 +45,7 @@ def timings(evidence: Evidence) -> Timings:
     overall = _median(evidence.values())
 
     def find(cell: Cell) -> Timing | None:
-        unit = Unit.of_cell(cell)
+        unit = Unit.from_cell(cell)
         measured = evidence.get(unit) or elsewhere.get(_on_any_stack(unit))
         if measured is None or not measured.variants:
             return overall

@@ -1,7 +1,7 @@
-"""Headers: parse a script's PEP 723 block, with its table `[tool.repro]`, into a :class:`~repros.model.Repro`.
+"""Headers: the parser of a script's PEP 723 block with its table `[tool.repro]` into a :class:`~repros.model.Repro`.
 
-The two tables of :mod:`repros.engine.header.keys` list every key that a header may have. Any other key is refused with
-the file, the line and what was expected, so that a typo never turns into a failure that is silently not tested.
+The two tables of :mod:`repros.engine.header.keys` define all keys. Any other key is an error with file, line and the
+expected keys, so that a typo does not silently disable a test.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TABLE = re.compile(r"^#?\s*\[tool\.repro", re.MULTILINE)
 
 
 def has_header(path: Path) -> bool:
-    """Return whether a file claims to be a repro script: one of its comments opens a table such as `[tool.repro]`.
+    """Return whether a file is a repro script: a comment opens a table such as `[tool.repro]`.
 
-    A damaged header counts too, so that :func:`read` reports it and the script is not silently left out.
+    An invalid header counts, so that :func:`read` reports it and the script is not silently skipped.
     """
     try:
         return _TABLE.search(_read_text(path)) is not None
@@ -42,10 +42,14 @@ def has_header(path: Path) -> bool:
 
 
 def read(path: Path, locations: CatalogueLocations = PACKAGE) -> Repro:
-    """Read and check one repro script; the catalogues in use tell which one it is of.
+    """Read and validate one repro script.
+
+    Args:
+        path: the script.
+        locations: the catalogues in use, one of which is the origin of the script.
 
     Raises:
-        HeaderError: the header is invalid; the message has the file, the line and what was expected.
+        HeaderError: the header is invalid; the message has the file, the line and the expected value.
     """
     try:
         source = _read_text(path)
@@ -57,9 +61,7 @@ def read(path: Path, locations: CatalogueLocations = PACKAGE) -> Repro:
 
 
 def restated_keys(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the table and the key of each value without which the header would mean the same.
-
-    Such a value repeats the key's default, or what a variant inherits.
+    """Yield the table and the key of each redundant value, which repeats a default or an inherited value.
 
     Raises:
         HeaderError: the header is invalid.
@@ -74,7 +76,7 @@ def restated_keys(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _shortened(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str], Mapping[str, Any]]]:
-    """Yield a table, keys of it that may be left out together, and the header without them."""
+    """Yield a table, keys that may be omitted together, and the header without them."""
     flat = flattened(data, REPRO)
     for key in flat.keys() - {"variants"}:
         yield "tool.repro", [key], {other: value for other, value in flat.items() if other != key}
@@ -86,22 +88,22 @@ def _shortened(data: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str], Ma
 
 
 def _read_text(path: Path) -> str:
-    """Return a script's text.
+    """Return the text of a script.
 
     Raises:
-        OSError: it cannot be read, is no regular file (a pipe or a device may never end), or is larger than a script.
+        OSError: it cannot be read, is not a regular file (a pipe or a device may never end), or is too large.
         UnicodeDecodeError: it is not UTF-8.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    if found.st_size > _LARGEST_SCRIPT:
+    if status.st_size > _LARGEST_SCRIPT:
         raise OSError(errno.EFBIG, f"more than {_LARGEST_SCRIPT:,} bytes", str(path))
     return path.read_text(encoding="utf-8")
 
 
 def _repro(block: HeaderBlock, data: Mapping[str, Any], doc: str) -> Repro:
-    """Check the whole header and build the repro."""
+    """Validate the whole header and return the repro."""
     at = "tool.repro"
     if isinstance(pasted := data.get("pasted"), Mapping):
         problem = "pasted is no table of a header; expected its keys in the table of the id in match.toml"
@@ -135,7 +137,7 @@ def _repro(block: HeaderBlock, data: Mapping[str, Any], doc: str) -> Repro:
 
 
 def _check_together(block: HeaderBlock, at: str, values: Mapping[str, Any]) -> None:
-    """Refuse values of the repro's keys that are right alone and wrong together."""
+    """Refuse combinations of individually valid values."""
     if values["kind"] is not FailureKind.BUG and values["documented"] is None:
         kind = values["kind"].value
         problem = f"a failure that is {kind!r} lacks 'documented'; expected the address that documents it"
@@ -160,7 +162,7 @@ def _inner(values: Mapping[str, Any], table: str) -> dict[str, Any]:
 
 
 def _variant(block: HeaderBlock, name: str, data: Any, repro: Mapping[str, Any], failing: Signature) -> Variant:
-    """Build one variant; keys that it omits are inherited from the repro and the failing variant."""
+    """Return one variant; omitted keys are inherited from the repro and the failing variant."""
     table = f"tool.repro.variants.{name}"
     if not NAME.fullmatch(name):
         raise block.error(table, None, f"variant {name!r}; expected a name in lower case, such as 'fresh_trainer'")
@@ -194,11 +196,11 @@ def _variant(block: HeaderBlock, name: str, data: Any, repro: Mapping[str, Any],
 
 
 def _signature(block: HeaderBlock, name: str, values: Mapping[str, Any]) -> Signature | None:
-    """Build a variant's own signature, if it has one."""
+    """Return the variant's own signature, or None."""
     table = f"tool.repro.variants.{name}"
     raises, match, ends = values["raises"], values["match"], values["ends"]
     if values["frames"] is not None and raises is None:
-        raise block.error(table, "frames", f"[{table}] has frames without a signature; expected 'raises' beside them")
+        raise block.error(table, "frames", f"[{table}] has frames without a signature; expected 'raises' as well")
     if raises is None and match is None and ends is None:
         return None
     if values["outcome"] is ExpectedOutcome.PASSES:
@@ -211,7 +213,11 @@ def _signature(block: HeaderBlock, name: str, values: Mapping[str, Any]) -> Sign
 
 
 def _docstring(block: HeaderBlock) -> str:
-    """Return the script's docstring, after checking that the script is Python and has one."""
+    """Return the docstring of the script.
+
+    Raises:
+        HeaderError: the script is not valid Python, or has no docstring.
+    """
     try:
         doc = ast.get_docstring(ast.parse(block.source))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

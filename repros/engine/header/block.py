@@ -1,4 +1,4 @@
-"""The PEP 723 block at the top of a script: its tables, and the line of each key."""
+"""The PEP 723 metadata block of a script: its tables, and the line of each key."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from typing import Any
 
 from repros.model.errors import ReprosError
 
-# The reference expression of PEP 723 ("inline script metadata") for the opening line and the content lines.
+# The reference regular expression of PEP 723 ("inline script metadata"), for the type `script`.
 _BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
 
 
 class HeaderError(ReprosError):
-    """A header that does not follow its format."""
+    """An invalid header; the message is `file:line: problem`."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
-        """Compose `file:line: problem`."""
         super().__init__(f"{path}:{line}: {problem}")
         self.path = path
         self.line = line
 
 
 class HeaderBlock:
-    """A script's PEP 723 block.
+    """The PEP 723 metadata block of a script.
 
     Raises:
         HeaderError: the script has no block, or the block is not TOML.
@@ -51,16 +50,20 @@ class HeaderBlock:
             ) from error
 
     def table(self, dotted: str) -> Mapping[str, Any]:
-        """Return the table at the dotted path."""
-        found: Any = self.data
+        """Return the table at a dotted path.
+
+        Raises:
+            HeaderError: there is no such table.
+        """
+        table: Any = self.data
         for part in dotted.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
-        if not isinstance(found, Mapping):
+            table = table.get(part) if isinstance(table, Mapping) else None
+        if not isinstance(table, Mapping):
             raise HeaderError(self.path, self._first, f"expected a table [{dotted}]")
-        return found
+        return table
 
     def line(self, table: str, key: str | None = None) -> int:
-        """Return the line of a key in a table, or of the table's heading."""
+        """Return the line number of a key in a table, or of the table's heading."""
         current, heading = "", 0
         for number, text in enumerate(self._lines):
             if opened := re.match(r"\s*\[([^\[\]]+)\]", text):
@@ -71,5 +74,5 @@ class HeaderBlock:
         return self._first + heading
 
     def error(self, table: str, key: str | None, problem: str) -> HeaderError:
-        """Return the error for a key, with the key's line."""
+        """Return an error with the line number of a key."""
         return HeaderError(self.path, self.line(table, key), problem)

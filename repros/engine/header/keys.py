@@ -1,4 +1,4 @@
-"""The keys of a header, the values that each may have, and the check of a table against them."""
+"""The keys of a header with their valid values, and the validation of tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from repros.model import Device, End, ExpectedOutcome, FailureKind
 from repros.model.affected import AnyOf
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-"""A strategy's or a variant's name."""
+"""The name of a strategy or a variant."""
 
 _ID = re.compile(r"[A-Z][A-Z0-9]{1,9}-[0-9]{4}")
 _ENDS = re.compile(r"hang|exit ([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])|signal SIG[A-Z0-9]+")
@@ -145,7 +145,7 @@ def variant_keys(name: str) -> Mapping[str, Key]:
 
 
 def requirements(value: Any) -> tuple[Requirement, ...]:
-    """Return a script's own requirements.
+    """Return the dependencies of a script.
 
     Raises:
         TypeError: not a list, or an empty one.
@@ -155,7 +155,7 @@ def requirements(value: Any) -> tuple[Requirement, ...]:
 
 
 def flattened(data: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Return a table with the keys of its inner tables as dotted keys, where the keys that it may have are dotted."""
+    """Return a table with the keys of inner tables as dotted keys, if `keys` has dotted ones of them."""
     inner = {key.partition(".")[0] for key in keys if "." in key}
     flat: dict[str, Any] = {}
     for key, value in data.items():
@@ -167,7 +167,7 @@ def flattened(data: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any
 
 
 def parsed(block: HeaderBlock, table: str, data: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Check a table against its keys and convert every value to the model's.
+    """Validate a table and convert its values to those of the model.
 
     Raises:
         HeaderError: an unknown key, a missing one, or an unexpected value.

@@ -1,4 +1,4 @@
-"""The environment of a stack, made in a thread of its own while the cells of another stack run."""
+"""The environment of the next stack, made in a background thread while the cells of another stack run."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from repros.engine.environments.uv import ReportProgress, watch_uv
 from repros.engine.plan import CellSpec
 from repros.model import Stack
 
-_PATIENCE = 5.0
-"""Seconds that an interrupted making gets to remove what it has begun; a compiler that it runs is left to itself."""
+_CLEANUP_TIMEOUT = 5.0
+"""Seconds for an interrupted installation to clean up; a running compiler is not waited for."""
 
 
 class EnvironmentAhead:
-    """A stack's environment, which is missing: from its making, which :meth:`start` begins, until its cells run."""
+    """An environment that is made in the background, from :meth:`start` until its cells run."""
 
     def __init__(self, stack: Stack, specs: Sequence[CellSpec], report_progress: ReportProgress, *, keep: bool) -> None:
-        """Describe it; nothing is made yet.
+        """Initialise without starting.
 
         Args:
             stack: the stack.
-            specs: what will run on it.
-            report_progress: receives lines of progress, from the thread that makes it.
-            keep: whether it stays if it is made here and then not used.
+            specs: the cells that will run on it.
+            report_progress: receives lines of progress, from the background thread.
+            keep: whether the environment stays if it is made and then not used.
         """
         self._stack, self._specs, self._report_progress, self._keep = stack, specs, report_progress, keep
         self._processes = Processes()
         self._thread = threading.Thread(target=self._make, daemon=True, name=f"environment of {stack.name}")
 
     def start(self) -> None:
-        """Begin to make it, unless it is there, or that has begun."""
+        """Start making the environment, unless it exists or is being made."""
         if self._thread.ident is None and not environments.ready(self._stack):
             self._thread.start()
 
     def wait(self) -> None:
-        """Wait while it is being made; if that fails, those who need it find out why when they try again."""
+        """Wait until the environment is made, or failed; the error is raised when its cells need it."""
         if self._thread.ident is not None:
             self._thread.join()
 
     def close(self) -> None:
-        """End its making, if that goes on, and drop it if it was made here and is to go."""
+        """Cancel the installation, and delete the environment if it was made here and is not kept."""
         if self._thread.ident is None:
             return
         self._processes.stop()
-        self._thread.join(_PATIENCE)
+        self._thread.join(_CLEANUP_TIMEOUT)
         drop_marked(self._stack, self._report_progress, keep=self._keep)
 
     def _make(self) -> None:
         watch_uv.set(self._processes.watch)
         where = Targets((self._stack.name,), known={self._stack.name: self._stack})
-        # Probed as well, as the simulated accelerator may have to be compiled.
+        # `prepare` also probes it, which may compile the simulated accelerator.
         with contextlib.suppress(CancelledError), prepare(self._specs, where, self._report_progress):
             if environments.ready(self._stack):
-                (environments.place(self._stack) / MARKER).touch()
+                (environments.environment_folder(self._stack) / MARKER).touch()

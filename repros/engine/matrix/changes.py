@@ -1,4 +1,4 @@
-"""What changed between two stacks, a sentence for each change: `RPR-0023 is gone with lightning 2.7.0`. No I/O."""
+"""Changes of verdicts between two stacks, one sentence each: `RPR-0023 is gone with lightning 2.7.0`; no I/O."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from repros.model import ExpectedOutcome, Repro, Verdict
 from repros.model.catalogue import Catalogue
 
 _LONGEST = 160
-"""Characters of an observed message that a sentence quotes."""
+"""Maximum characters of a quoted message."""
 _CONTEXT = 40
-"""Of these, the most that come before the first difference."""
+"""Maximum quoted characters before the first difference."""
 
 Pair = tuple[Measurement, Measurement]
 """The measurements of one unit on the older and on the newer stack."""
 
 
 class ChangeKind(StrEnum):
-    """What changed for a variant; the order of the sentences."""
+    """Kinds of changes, in the order of the report."""
 
     GONE = "is gone"
-    """The documented failure was seen before, and the variant runs to its end now."""
+    """The documented failure before, a clean run now."""
     NEW = "is new"
-    """The other way round."""
+    """A clean run before, the documented failure now."""
     DIFFERENT = "ended differently"
-    """Before or now it ended in another failure than the documented one, or not always in the same way."""
+    """The verdict `different` or `flaky`, before or now."""
     MESSAGE = "shows another message"
-    """The documented failure both times, with another observed signature."""
+    """The documented failure before and now, with different signatures."""
 
 
 @dataclass(frozen=True)
 class VerdictChange:
-    """Variants of one repro whose end is another than before, in the same way."""
+    """Variants of one repro with the same change."""
 
     repro: Repro
     kind: ChangeKind
     variants: tuple[str, ...]
     """In the header's order."""
     packages: Mapping[str, str | None]
-    """The packages that it is due to, with their versions on the newer stack; None for one that is absent there."""
+    """The packages that caused it, with their versions on the newer stack; None if absent there."""
     units: tuple[Unit, ...]
-    """Where: of the newer stack."""
+    """The changed units of the newer stack."""
     everywhere: bool
-    """Whether these variants changed in all units that were measured on both."""
+    """Whether the variants changed in all units that were measured on both stacks."""
     before: VariantVerdict
     after: VariantVerdict
     """Of the first variant in the first unit."""
 
     def __str__(self) -> str:
         """Return the sentence, as Markdown."""
-        where = "" if self.everywhere else f" ({_join(_place(unit) for unit in self.units)})"
+        where = "" if self.everywhere else f" ({_join(_axes(unit) for unit in self.units)})"
         ends = _ends(self.before, self.after) if self.kind in _UNEXPLAINED else ""
         news = self.after.verdict in {Verdict.GONE, Verdict.REGRESSED, Verdict.UNFIXED}
         header = "; the header does not say so" if news else ""
@@ -78,29 +78,29 @@ class VerdictChange:
 
 
 _UNEXPLAINED = (ChangeKind.DIFFERENT, ChangeKind.MESSAGE)
-"""What no header's range explains."""
+"""Kinds that no affected range explains."""
 
 
 def find_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: str) -> list[VerdictChange]:
-    """Return what ended differently on the stack `new` than on `old`, by kind and id.
+    """Return the changes from stack `old` to stack `new`, sorted by kind and id.
 
-    Variants that were not measured on both, and repros that the catalogue does not have, are left out.
+    Variants that were not measured on both stacks are skipped.
     """
-    found = [
+    changes = [
         change
         for repro in catalogue
         for pairs in [pairs_of(repro, evidence, old, new)]
         for kind in ChangeKind
         for change in _changes_of(repro, pairs, kind)
     ]
-    return sorted(found, key=lambda change: ([*ChangeKind].index(change.kind), change.repro.id))
+    return sorted(changes, key=lambda change: ([*ChangeKind].index(change.kind), change.repro.id))
 
 
 def pairs_of(repro: Repro, evidence: Evidence, old: str, new: str) -> list[Pair]:
-    """Return the measurements of the repro's units that were measured on both stacks."""
+    """Return the measurements of a repro's units on both stacks."""
     newer = [unit for unit in sorted(evidence) if unit.repro == repro.id and unit.stack == new]
-    found = [(evidence.get(replace(unit, stack=old)), evidence[unit]) for unit in newer]
-    return [(before, after) for before, after in found if before is not None]
+    pairs = [(evidence.get(replace(unit, stack=old)), evidence[unit]) for unit in newer]
+    return [(before, after) for before, after in pairs if before is not None]
 
 
 def find_unmeasured(catalogue: Catalogue, evidence: Evidence, stack: str, other: str) -> list[Unit]:
@@ -111,7 +111,7 @@ def find_unmeasured(catalogue: Catalogue, evidence: Evidence, stack: str, other:
 
 
 def describe_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: str) -> Iterator[str]:
-    """Yield a line of Markdown for each change, for what cannot be compared, and for what did not change."""
+    """Yield Markdown: each change, the units that one stack alone has, and the number of unchanged repros."""
     changes = find_changes(catalogue, evidence, old, new)
     for change in changes:
         yield f"* {change} ({change.repro.title})"
@@ -124,14 +124,16 @@ def describe_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: st
 
 
 def _changes_of(repro: Repro, pairs: Sequence[Pair], kind: ChangeKind) -> Iterator[VerdictChange]:
-    """Yield the change of this kind: one for all variants of the repro that have it."""
+    """Yield at most one change of a kind, for all variants of a repro that have it."""
     changed = [
         (pair, variant.name) for variant in repro.variants for pair in pairs if _kind(pair, variant.name) is kind
     ]
     if not changed:
         return
     names = tuple(dict.fromkeys(name for _, name in changed))
-    possible = [(pair, name) for name in names for pair in pairs if all(name in seen.variants for seen in pair)]
+    possible = [
+        (pair, name) for name in names for pair in pairs if all(name in measurement.variants for measurement in pair)
+    ]
     packages: dict[str, str | None] = {}
     for pair, name in changed:
         packages |= _find_causes(repro, name, pair, explained=kind not in _UNEXPLAINED)
@@ -149,7 +151,7 @@ def _changes_of(repro: Repro, pairs: Sequence[Pair], kind: ChangeKind) -> Iterat
 
 
 def _kind(pair: Pair, variant: str) -> ChangeKind | None:
-    """Return what changed for a variant; None if nothing did, or if it was not measured twice."""
+    """Return the kind of change of a variant; None without a change, or if not measured twice."""
     before, after = (measured.variants.get(variant) for measured in pair)
     if before is None or after is None:
         return None
@@ -165,12 +167,12 @@ def _kind(pair: Pair, variant: str) -> ChangeKind | None:
 
 
 def _find_causes(repro: Repro, variant: str, pair: Pair, *, explained: bool) -> dict[str, str | None]:
-    """Return the packages to name, with their newer versions: of those that the repro names, all that differ.
+    """Return the changed packages that a repro names, with their newer versions.
 
-    With `explained` only those whose change alone takes these versions into the header's range, or out of it, if any
-    does: a range is what a bisection has found.
+    With `explained`, only those whose change alone moves the versions into or out of the affected range, if there are
+    any: ranges come from bisections.
     """
-    before, after = ({name: _public(number) for name, number in seen.versions.items()} for seen in pair)
+    before, after = ({name: _public(number) for name, number in measurement.versions.items()} for measurement in pair)
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
     def fails(versions: Mapping[str, str]) -> bool | None:
@@ -190,9 +192,9 @@ def _find_causes(repro: Repro, variant: str, pair: Pair, *, explained: bool) -> 
 
 
 def _swapped(versions: Mapping[str, str], name: str, other: Mapping[str, str]) -> dict[str, str]:
-    """Return these versions with one package as it is among the others, where it may be absent."""
-    kept = {own: number for own, number in versions.items() if own != name}
-    return {**kept, name: other[name]} if name in other else kept
+    """Return versions with that of one package from another environment, in which it may be absent."""
+    others = {own: number for own, number in versions.items() if own != name}
+    return {**others, name: other[name]} if name in other else others
 
 
 def _cause(packages: Mapping[str, str | None]) -> str:
@@ -204,35 +206,37 @@ def _cause(packages: Mapping[str, str | None]) -> str:
 
 
 def _ends(before: VariantVerdict, after: VariantVerdict) -> str:
-    """Return how a cell ended before and now; messages as code, so that GitHub makes no mention or link of them."""
+    """Return the signatures before and now, quoted as code so that GitHub links nothing in them."""
     both = zip(before.signature or "", after.signature or "", strict=False)
     same = sum(1 for _ in takewhile(lambda letters: letters[0] == letters[1], both))
-    named = before.verdict is not after.verdict
-    return f": {_end(before, same, named=named)} before, {_end(after, same, named=named)} now"
+    with_verdict = before.verdict is not after.verdict
+    return (
+        f": {_end(before, same, with_verdict=with_verdict)} before, {_end(after, same, with_verdict=with_verdict)} now"
+    )
 
 
-def _end(seen: VariantVerdict, same: int, *, named: bool) -> str:
-    """Return the message, from shortly before where it differs from the other one, and the verdict if it differs."""
-    signature = (seen.signature or "").replace("`", "'")
+def _end(variant: VariantVerdict, same: int, *, with_verdict: bool) -> str:
+    """Return an excerpt of the signature around its first difference, and the verdict if `with_verdict`."""
+    signature = (variant.signature or "").replace("`", "'")
     if not signature:
-        return str(seen.verdict)
+        return str(variant.verdict)
     begin = max(0, same - _CONTEXT) if len(signature) > _LONGEST else 0
     shown = signature[begin : begin + _LONGEST].strip()
     quoted = f"`{'...' if begin else ''}{shown}{'...' if len(signature) > begin + _LONGEST else ''}`"
-    return f"{seen.verdict}, {quoted}" if named else quoted
+    return f"{variant.verdict}, {quoted}" if with_verdict else quoted
 
 
 def _gap(unit: Unit, measured: Measurement) -> str:
-    seen = measured.variants.get("failing")
-    return f"{unit.repro} {_place(unit)}{f' ({seen.verdict})' if seen else ''}"
+    variant = measured.variants.get("failing")
+    return f"{unit.repro} {_axes(unit)}{f' ({variant.verdict})' if variant else ''}"
 
 
-def _place(unit: Unit) -> str:
+def _axes(unit: Unit) -> str:
     return f"{unit.strategy} {unit.device}"
 
 
 def _public(number: str) -> str:
-    """Return a version without its build: `2.13.0+cpu` is torch 2.13.0 on a machine without a GPU."""
+    """Return a version without its local build: `2.13.0` for `2.13.0+cpu`."""
     return number.partition("+")[0]
 
 

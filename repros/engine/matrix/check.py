@@ -1,4 +1,8 @@
-"""Results compared with evidence: which cells disagree, and whether that is news or trouble. No I/O."""
+"""Consistency of results, evidence and headers; no I/O.
+
+New results are compared with evidence, evidence with the affected ranges of headers, and headers with evidence for each
+documented outcome.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,11 @@ class EvidenceDisagreement:
     variant: str
     verdict: Verdict
     evidence: Verdict | None
-    """None when there is no evidence."""
+    """None without evidence."""
 
     @property
     def category(self) -> Category:
-        """News or trouble; a verdict that agrees with the header but not with the evidence is trouble, too."""
+        """News or trouble; a verdict that agrees with the header but not with the evidence is trouble."""
         return Category.NEWS if self.verdict.category is Category.NEWS else Category.TROUBLE
 
     def __str__(self) -> str:
@@ -38,14 +42,14 @@ class EvidenceDisagreement:
 def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[EvidenceDisagreement]:
     """Return the judged cells whose verdict differs from their evidence.
 
-    A cell without evidence is compared with its own header instead, because a repro is added before it is measured.
-    A user's own environment has no evidence.
+    A cell without evidence is compared with its header, since repros are added before they are measured, and a user's
+    own environment has no evidence.
 
     Args:
-        lines: Record lines; if a cell has several, the last counts.
+        lines: Record lines; of several lines of a cell, the last counts.
         evidence: The evidence to compare with.
     """
-    found = []
+    disagreements = []
     for line in latest(lines):
         unit = Unit(line["stack"]["name"], line["repro"], Device(line["device"]), line["strategy"])
         known = evidence[unit].variants.get(line["variant"]) if unit in evidence else None
@@ -54,13 +58,13 @@ def find_disagreements(lines: Iterable[RecordLine], evidence: Evidence) -> list[
             continue
         agrees = verdict.category is Category.AGREES if known is None else verdict is known.verdict
         if not agrees:
-            found.append(EvidenceDisagreement(unit, line["variant"], verdict, known.verdict if known else None))
-    return found
+            disagreements.append(EvidenceDisagreement(unit, line["variant"], verdict, known.verdict if known else None))
+    return disagreements
 
 
 @dataclass(frozen=True)
 class RangeContradiction:
-    """A variant that did one thing on versions for which its header documents the other."""
+    """A measurement on versions for which the header documents another outcome."""
 
     repro: Repro
     variant: str
@@ -68,24 +72,24 @@ class RangeContradiction:
     expected: Expectation
 
     def __str__(self) -> str:
-        """Return one sentence: what the header documents, and what was measured where."""
+        """Return one sentence with the documented outcome and the measured one."""
         variant = self.repro.variant(self.variant)
         assert variant is not None
         ranges = affected_text(variant.affected)
         verdict = self.measurement.variants[self.variant].verdict
-        found = "showed the documented failure" if verdict.shows_failure else "ran to its end"
+        observed = "showed the documented failure" if verdict.shows_failure else "ran to its end"
         versions = ", ".join(f"{name} {number}" for name, number in sorted(self.measurement.versions.items()))
         return (
             f"{self.measurement.unit} {self.variant}: the header documents that it {self.expected.outcome} (affected: "
-            f"{ranges}); on {self.measurement.date} it {found} with {versions}"
+            f"{ranges}); on {self.measurement.date} it {observed} with {versions}"
         )
 
 
 def find_contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[RangeContradiction]:
     """Yield each variant whose evidence contradicts its header.
 
-    Evidence of removed variants and repros is skipped. A variant that ended in another failure, or not always in the
-    same way, says nothing about a range.
+    Evidence of deleted variants and repros is skipped, and so are the verdicts `different` and `flaky`, which do not
+    decide whether a version is affected.
     """
     repros = {repro.id: repro for repro in catalogue}
     for unit, measurement in evidence.items():
@@ -101,7 +105,7 @@ def find_contradictions(catalogue: Catalogue, evidence: Evidence) -> Iterator[Ra
 
 
 def measured_cell(repro: Repro, name: str, measurement: Measurement) -> Cell | None:
-    """Return the cell on the measured versions, with what its header documents today; None for a removed variant."""
+    """Return the cell on the measured versions, with its current expectation; None for a deleted variant."""
     variant, unit = repro.variant(name), measurement.unit
     if variant is None:
         return None
@@ -109,30 +113,31 @@ def measured_cell(repro: Repro, name: str, measurement: Measurement) -> Cell | N
     return Cell(repro, variant, unit.strategy, unit.device, environment, measurement.processes)
 
 
-def unseen_outcomes(repros: Iterable[Repro], evidence: Evidence, bisections: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return `RPR-0002 unquantised: fails` for each variant whose documented outcome no measurement showed.
+def unmeasured_outcomes(
+    repros: Iterable[Repro], evidence: Evidence, bisections: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    """Return `RPR-0002 unquantised: fails` for each variant whose documented outcome was never measured.
 
-    A variant that fails has been seen to if it showed its signature, whatever the verdict's name. A fix has been seen
-    to pass if it ran clean where a variant showed the failure, on the same stack and device. Elsewhere it shows
-    nothing.
+    The outcome `fails` requires a verdict with the documented signature. The outcome `passes` requires a clean run on a
+    stack and device on which a variant showed the failure.
 
     Args:
         repros: the catalogue.
         evidence: all measurements.
-        bisections: the records of all bisections, as their files have them.
+        bisections: the parsed records of all bisections.
     """
     failed, ran = set[tuple[str, str]](), set[tuple[str, str, str, Device]]()
     failing = set[tuple[str, str, Device]]()
     for unit, measurement in evidence.items():
-        for name, seen in measurement.variants.items():
-            if seen.verdict.shows_failure:
+        for name, variant in measurement.variants.items():
+            if variant.verdict.shows_failure:
                 failed.add((unit.repro, name))
                 failing.add((unit.repro, unit.stack, unit.device))
-            elif seen.verdict.ran_clean:
+            elif variant.verdict.ran_clean:
                 ran.add((unit.repro, name, unit.stack, unit.device))
-    for kept in bisections:
-        if any(answer["answer"] == "yes" for answer in kept["answers"].values()):
-            failed.add((kept["repro"], kept["variant"]))
+    for bisection in bisections:
+        if any(answer["answer"] == "yes" for answer in bisection["answers"].values()):
+            failed.add((bisection["repro"], bisection["variant"]))
     passed = {(repro, name) for repro, name, stack, device in ran if (repro, stack, device) in failing}
     return [
         f"{repro.id} {variant.name}: {variant.outcome}"

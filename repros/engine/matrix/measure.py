@@ -1,4 +1,4 @@
-"""The measurement run: for each stack, make the environment, run the cells, store the evidence, drop it again."""
+"""The measurement run: for each stack, make its environment, run its cells, store the evidence, delete it."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from repros.engine.matrix.worklist import Worklist, WorklistEntry, pending
 from repros.engine.pipeline import HERE, Observer, RunOptions, run_specs
 from repros.model import CellResult, Verdict
 
-_AS_USUAL = RunOptions(keep_environments=False)
+_DEFAULT_OPTIONS = RunOptions(keep_environments=False)
 
 Store = Callable[[Measurement], None]
-"""Takes a unit's measurement as soon as it is complete."""
+"""Receives the measurement of a unit as soon as it is complete."""
 
 
 class _UnitCollector:
-    """Collects record lines until a unit is complete."""
+    """Collects the record lines of units until they are complete."""
 
     def __init__(self, entries: Iterable[WorklistEntry]) -> None:
         self._entries = {entry.unit: entry for entry in entries}
         self._lines: dict[Unit, list[record.RecordLine]] = {}
 
     def add(self, result: CellResult) -> Measurement | None:
-        """Add a result; return the unit's measurement when this was its last cell.
+        """Add a result; return the measurement of its unit if this was the last cell.
 
-        A cell that could not be judged leaves the whole unit unmeasured, so that it runs again. A cell that turns out
-        to be unavailable is left out of the measurement.
+        A cell that could not be judged leaves its whole unit unmeasured, so that it runs again. An unavailable cell is
+        omitted from the measurement.
         """
-        unit = Unit.of_cell(result.cell)
+        unit = Unit.from_cell(result.cell)
         entry = self._entries[unit]
         lines = self._lines.setdefault(unit, [])
         lines.append(record.line(result))
@@ -54,18 +54,18 @@ def measure(
     store: Store,
     *,
     include_fresh: bool = False,
-    options: RunOptions = _AS_USUAL,
+    options: RunOptions = _DEFAULT_OPTIONS,
 ) -> Iterator[CellResult]:
-    """Run the cells without fresh evidence and yield each result as it comes.
+    """Run the cells without fresh evidence and yield each result immediately.
 
-    Stacks follow one another. While the cells of one run, the environment of the next is made, but none beyond it.
+    Stacks run one after another. While the cells of one run, only the environment of the next is made.
 
     Args:
         worklist: The units that can be measured.
         results: Results file (JSON Lines) to append to.
-        observer: Receives everything that is not a result.
+        observer: Receives progress and warnings.
         store: Receives each complete unit.
-        include_fresh: Whether to run the units with fresh evidence, too.
+        include_fresh: Whether to run units with fresh evidence as well.
         options: How and where to run the cells.
     """
     work = [(stack, pending(worklist.on_stack(stack), include_fresh=include_fresh)) for stack in worklist.stacks]
@@ -80,8 +80,8 @@ def measure(
             where = Targets((stack.name,), known={stack.name: stack})
             with contextlib.closing(run_specs(specs[stack.name], where, results, observer, options)) as judged:
                 for result in judged:
-                    for following in ahead[number + 1 : number + 2] if options.engine is HERE else ():
-                        following.start()
+                    for next_environment in ahead[number + 1 : number + 2] if options.engine is HERE else ():
+                        next_environment.start()
                     yield result
                     if measurement := collector.add(result):
                         store(measurement)

@@ -1,4 +1,4 @@
-"""The worklist: the measurement units of selected repros and stacks, planned from the locks, without an environment."""
+"""The worklist: measurement units of selected repros and stacks, planned from locks without an environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from repros.model import Cell, Device, Environment, Repro, Stack
 from repros.model.catalogue import Catalogue
 
 _SECONDS_PER_STACK = 6.0
-"""Before its first cell: the probe, and the imports of the first warm server."""
+"""Start-up time of a stack: the probe, and the imports of the first warm server."""
 
 
 @dataclass
@@ -27,37 +27,37 @@ class WorklistEntry:
 
     unit: Unit
     inputs: str
-    """Inputs digest as of now."""
+    """Current inputs digest."""
     last: Measurement | None
     cells: list[Cell] = field(default_factory=list)
-    """On the environment as the lock describes it."""
+    """Cells on the environment that the lock describes."""
 
     @property
     def specs(self) -> list[CellSpec]:
-        """The cells before they have an environment."""
+        """The cells without their environment."""
         return [CellSpec(cell.repro, cell.variant, cell.strategy, cell.device) for cell in self.cells]
 
     @property
     def variants(self) -> set[str]:
-        """The variants that can run on the stack's versions."""
+        """Variants that can run on the stack's versions."""
         return {cell.variant.name for cell in self.cells}
 
     @property
     def fresh(self) -> bool:
-        """Whether the last measurement has today's inputs and covers every variant."""
+        """Whether the last measurement has the current inputs and every variant."""
         return self.last is not None and self.last.inputs == self.inputs and self.variants <= set(self.last.variants)
 
 
 @dataclass(frozen=True)
 class Worklist:
-    """All units that can be measured on this machine, stack by stack."""
+    """The units that can be measured on this machine, by stack."""
 
     stacks: tuple[Stack, ...]
     entries: tuple[WorklistEntry, ...]
     unavailable: int
     """Cells that these stacks or this machine cannot run."""
     obsolete: tuple[Measurement, ...] = ()
-    """Measurements of units that no machine can run any more: the header or the stack has changed since."""
+    """Measurements of units that no machine can run, since the header or the stack has changed."""
 
     def on_stack(self, stack: Stack) -> list[WorklistEntry]:
         """Return the entries of one stack."""
@@ -67,18 +67,27 @@ class Worklist:
 def build_worklist(
     specs: Sequence[CellSpec], stacks: Sequence[Stack], evidence: Evidence, gpus: int | None = None
 ) -> Worklist:
-    """Plan the specs on these stacks, with so many GPUs or those of this machine; look up what was measured before."""
+    """Plan the specs on stacks, and look up their last measurements.
+
+    Args:
+        specs: the cells without environments.
+        stacks: the stacks.
+        evidence: the recorded measurements.
+        gpus: number of GPUs; None: those of this machine.
+    """
     by_name = {stack.name: stack for stack in stacks}
     environments = [locked_environment(stack) for stack in stacks]
     if gpus is not None:
-        environments = [replace(each, counts={**each.counts, Device.CUDA: gpus}) for each in environments]
+        environments = [
+            replace(environment, counts={**environment.counts, Device.CUDA: gpus}) for environment in environments
+        ]
     entries: dict[Unit, WorklistEntry] = {}
     unavailable = 0
     for item in plan(specs, lambda _: environments):
         if not isinstance(item, Cell):
             unavailable += 1
             continue
-        unit = Unit.of_cell(item)
+        unit = Unit.from_cell(item)
         if unit not in entries:
             digest = inputs(item.repro, by_name[unit.stack], item.device)
             entries[unit] = WorklistEntry(unit, digest, evidence.get(unit))
@@ -91,10 +100,10 @@ def build_worklist(
 def _find_obsolete(
     repros: Sequence[Repro], environments: Sequence[Environment], evidence: Evidence
 ) -> tuple[Measurement, ...]:
-    """Return the measurements of these repros on these stacks that could not be made on any machine."""
+    """Return the measurements of repros on stacks that no machine could repeat."""
     anywhere = [replace(environment, counts=dict.fromkeys(Device, sys.maxsize)) for environment in environments]
     cells = (item for item in plan(select(Catalogue(tuple(repros)), Selection()), lambda _: anywhere))
-    possible = {Unit.of_cell(cell) for cell in cells if isinstance(cell, Cell)}
+    possible = {Unit.from_cell(cell) for cell in cells if isinstance(cell, Cell)}
     ids, names = {repro.id for repro in repros}, {environment.name for environment in environments}
     return tuple(
         measurement
@@ -109,14 +118,14 @@ def pending(entries: Iterable[WorklistEntry], *, include_fresh: bool = False) ->
 
 
 def forecast(entries: Iterable[WorklistEntry], options: RunOptions, inventory: Inventory | None = None) -> float:
-    """Return the seconds that these entries will take; environments must be there.
+    """Return the estimated duration of entries in seconds, without making environments.
 
-    The cells are put through the schedule by which they will run, stack after stack.
+    The schedule of each stack's cells is simulated.
 
     Args:
         entries: the entries.
-        options: how the cells will run, with how long they took before.
-        inventory: what the machine has; None: what this one has now.
+        options: how the cells will run, with their recorded timings.
+        inventory: the resources; None: those of this machine now.
     """
     cells: dict[str, list[Cell]] = {}
     for entry in entries:
@@ -124,16 +133,18 @@ def forecast(entries: Iterable[WorklistEntry], options: RunOptions, inventory: I
     return sum(
         _SECONDS_PER_STACK
         + simulate(
-            *plan_slots(each, options.timings, inventory=inventory), jobs=options.jobs, share_gpus=options.share_gpus
+            *plan_slots(stack_cells, options.timings, inventory=inventory),
+            jobs=options.jobs,
+            share_gpus=options.share_gpus,
         )
-        for each in cells.values()
+        for stack_cells in cells.values()
     )
 
 
 def find_trouble(worklist: Worklist, evidence: Evidence) -> Iterator[tuple[Unit, str]]:
-    """Yield each unit and variant of the worklist whose evidence decides nothing: `different` and `flaky`.
+    """Yield each unit and variant whose evidence is inconclusive: `different` or `flaky`.
 
-    What contradicts a header, :mod:`repros.engine.matrix.check` finds.
+    :mod:`repros.engine.matrix.check` finds evidence that contradicts a header.
     """
     for entry in worklist.entries:
         measured = evidence.get(entry.unit)

@@ -1,4 +1,4 @@
-"""The stacks as data: one TOML file and one lock each, beside this module and in private catalogues."""
+"""Stacks as data: one TOML file and one lock each, in `repros/stacks` and in private catalogues."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from repros.model.stack import Size, Stack
 
 
 def load_stacks(locations: CatalogueLocations = PACKAGE) -> dict[str, Stack]:
-    """Return the stacks of the package and of these catalogues by name, oldest first.
+    """Return the stacks of the package and of private catalogues by name, oldest first.
 
-    Of two with one name that of the package counts.
+    If names clash, the package's stack takes precedence.
 
     Raises:
         ReprosError: a file of a private stack is refused.
@@ -29,20 +29,20 @@ def load_stacks(locations: CatalogueLocations = PACKAGE) -> dict[str, Stack]:
 
 @cache
 def _load(folders: tuple[Path, ...]) -> dict[str, Stack]:
-    found: dict[str, Stack] = {}
+    stacks: dict[str, Stack] = {}
     for folder in folders:
         for file in sorted(folder.glob("*.toml")):
-            found.setdefault(file.stem, read_stack(file))
-    return {stack.name: stack for stack in sorted(found.values(), key=lambda stack: stack.until)}
+            stacks.setdefault(file.stem, read_stack(file))
+    return {stack.name: stack for stack in sorted(stacks.values(), key=lambda stack: stack.until)}
 
 
 def is_private(stack: Stack) -> bool:
-    """Return whether a stack comes from a private catalogue."""
+    """Return whether a stack belongs to a private catalogue."""
     return stack.lock.parent != STACKS
 
 
 def stack_clashes(locations: CatalogueLocations) -> list[str]:
-    """Return a sentence for each file of a private stack that is not used, because another has its name."""
+    """Return a sentence for each private stack that is ignored because its name is taken."""
     used = {stack.name: stack.lock.parent.resolve() for stack in load_stacks(locations).values()}
     files = [file for folder in locations.private_folders for file in sorted((folder / "stacks").glob("*.toml"))]
     return [
@@ -53,7 +53,7 @@ def stack_clashes(locations: CatalogueLocations) -> list[str]:
 
 
 def stack(name: str, locations: CatalogueLocations = PACKAGE) -> Stack:
-    """Return the stack of that name, of the package or of these catalogues.
+    """Return the stack of that name, of the package or of a private catalogue.
 
     Raises:
         UnknownNameError: no stack has that name; the message names the nearest.
@@ -62,7 +62,7 @@ def stack(name: str, locations: CatalogueLocations = PACKAGE) -> Stack:
 
 
 def pick(stacks: Mapping[str, Stack], name: str) -> Stack:
-    """Return the stack of that name out of several.
+    """Return the stack of that name.
 
     Raises:
         UnknownNameError: none has that name; the message names the nearest.
@@ -73,30 +73,30 @@ def pick(stacks: Mapping[str, Stack], name: str) -> Stack:
 
 
 def read_stack(file: Path) -> Stack:
-    """Read one stack; its lock is `<name>.lock.txt` beside the file.
+    """Read one stack; its lock is `<name>.lock.txt` in the same folder.
 
     Raises:
         ReprosError: the file is not TOML, lacks a key or has a wrong value.
     """
     try:
-        facts = tomllib.loads(file.read_text(encoding="utf-8"))
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
         return Stack(
             name=file.stem,
-            about=_text(facts["about"]),
-            python=_text(facts["python"]),
-            requirements=tuple(Requirement(text) for text in facts["requirements"]),
-            until=_day(facts["until"]),
+            about=_text(table["about"]),
+            python=_text(table["python"]),
+            requirements=tuple(Requirement(text) for text in table["requirements"]),
+            until=_day(table["until"]),
             lock=file.with_name(f"{file.stem}.lock.txt"),
-            cuda=Size(**facts["cuda"]) if "cuda" in facts else None,
-            cpu=Size(**facts["cpu"]) if "cpu" in facts else None,
+            cuda=Size(**table["cuda"]) if "cuda" in table else None,
+            cpu=Size(**table["cpu"]) if "cpu" in table else None,
         )
     except KeyError as error:
         raise ReprosError(f"{file}: lacks {error}; expected about, python, requirements and until.") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ReprosError(f"{file}: cannot be read as TOML ({error}).") from error
     except (TypeError, InvalidRequirement) as error:
-        way_out = 'expected texts for about and python, requirements such as ["torch==2.6.0"], and a day for until'
-        raise ReprosError(f"{file}: {error}; {way_out}.") from error
+        remedy = 'expected texts for about and python, requirements such as ["torch==2.6.0"], and a day for until'
+        raise ReprosError(f"{file}: {error}; {remedy}.") from error
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A stack written as data: the text of its TOML file, the names it may have, and both of its files."""
+"""Writing of stacks: the TOML file, the lock, and the check of a new name."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from repros.model.stack import Size, Stack
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _RESERVED = ("home", "bisections")
-"""`--stack home` is each repro's own, and `evidence/bisections` holds what no stack measured."""
+"""`--stack home` is each repro's reference stack, and `evidence/bisections` is not the evidence of a stack."""
 
 
 def folder_for_new(locations: CatalogueLocations) -> Path:
-    """Return the folder for a new stack: that of the first private catalogue, or the package's own."""
+    """Return the folder for new stacks: of the first private catalogue, or the package's own."""
     return next((folder / "stacks" for folder in locations.private_folders), STACKS)
 
 
 def check_new_name(name: str, folder: Path, taken: tuple[str, ...]) -> None:
-    """Refuse a name that a new stack cannot have.
+    """Refuse an invalid name of a new stack.
 
     Args:
         name: the name.
-        folder: where the stack is to be written.
-        taken: the names of the stacks in use.
+        folder: the folder of the new stack.
+        taken: the names of existing stacks.
 
     Raises:
-        ReprosError: it is taken, or reserved, or no name of a file and an option.
+        ReprosError: the name is taken, reserved, or not a valid file name.
     """
     if not _NAME.fullmatch(name) or name in _RESERVED:
         expected = "expected letters, digits, '.', '_' and '-', such as '2026-11', and neither 'home' nor 'bisections'"
@@ -66,13 +66,13 @@ def format_stack(stack: Stack) -> str:
 
 
 def write_stack(stack: Stack, lock: str) -> Path:
-    """Write a stack's lock and then its TOML file, both or none, and return the latter.
+    """Write a stack's lock and then its TOML file, both or none; return the path of the latter.
 
     Raises:
         ReprosError: the folder cannot be written.
     """
     file, locked = _files(stack.lock.parent, stack.name)
-    with _removing_halves(file, locked):
+    with _writing_all_or_none(file, locked):
         locked.parent.mkdir(parents=True, exist_ok=True)
         locked.write_text(lock, encoding="utf-8")
         file.write_text(format_stack(stack), encoding="utf-8")
@@ -80,7 +80,7 @@ def write_stack(stack: Stack, lock: str) -> Path:
 
 
 def remove_stack(stack: Stack) -> None:
-    """Remove both files of a stack."""
+    """Delete both files of a stack."""
     for file in _files(stack.lock.parent, stack.name):
         file.unlink(missing_ok=True)
 
@@ -90,21 +90,21 @@ def _files(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def _removing_halves(*files: Path) -> Iterator[None]:
+def _writing_all_or_none(*files: Path) -> Iterator[None]:
     try:
         yield
-    except BaseException as error:  # Ctrl-C leaves no half either
+    except BaseException as error:  # including KeyboardInterrupt
         for file in files:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            way_out = "name a catalogue that you can write with --catalogue"
-            raise ReprosError(f"{files[0]} cannot be written ({error.strerror}); {way_out}.") from error
+            remedy = "name a catalogue that you can write with --catalogue"
+            raise ReprosError(f"{files[0]} cannot be written ({error.strerror}); {remedy}.") from error
         raise
 
 
 def _pin_first(requirement: Requirement) -> str:
-    """Return `torch==2.15.0,<2.16`; packaging itself keeps no order."""
+    """Return `torch==2.15.0,<2.16`, the pin first; `str()` of packaging keeps no order."""
     bounds = sorted(requirement.specifier, key=lambda bound: (bound.operator not in {"==", "==="}, str(bound)))
     return requirement.name + ",".join(map(str, bounds))
 

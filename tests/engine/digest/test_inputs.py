@@ -291,6 +291,10 @@ BESIDE_THE_VERDICT = {
     "own_folder.py": "the folder of results and logs",
     "record.py": "records verdicts that have been decided, and holds the results file",
     "digest": "the digests themselves",
+    "environments": "installs environments, of which the versions count",
+    "evidence": "verdicts that have been recorded",
+    "matrix": "the order of measurements, and reports on evidence",
+    "stacks": "writes new stacks",
     "variant_diff.py": "shows how a script's variants differ",
     "__init__.py": "a docstring",
 }

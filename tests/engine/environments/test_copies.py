@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.environments.copies import copy
-from repros.engine.environments.store import EnvironmentFailedError, drop, ensure, place, ready
+from repros.engine.environments.store import EnvironmentFailedError, drop, ensure, environment_folder, ready
 from repros.engine.environments.uv import run_uv
 from tests.tiny_stack import MakeStack, write_wheel
 
@@ -32,7 +32,7 @@ def copies(environment: Path) -> list[str]:
 def test_a_change_of_a_copy_leaves_the_stacks_own_environment_as_it_is(make_stack: MakeStack, tmp_path: Path) -> None:
     stack = make_stack("tiny_one", "tiny_two")
     own = ensure(stack, lambda _: None)
-    before = {file: file.read_bytes() for file in sorted(place(stack).rglob("*")) if file.is_file()}
+    before = {file: file.read_bytes() for file in sorted(environment_folder(stack).rglob("*")) if file.is_file()}
     write_wheel(tmp_path, "tiny_one", "NEW = True\n", "2.0")
     with copy(stack, lambda _: None) as python:
         assert python != own
@@ -41,8 +41,10 @@ def test_a_change_of_a_copy_leaves_the_stacks_own_environment_as_it_is(make_stac
         run_uv("pip", "install", "--compile-bytecode", "--python", python, *links, "tiny_one==2.0", folder=tmp_path)
         run_uv("pip", "uninstall", "--python", python, "tiny_two", folder=tmp_path)
         assert printed(python, "import tiny_one; print(tiny_one.NEW)") == "True"
-    assert copies(place(stack)) == []
-    assert {file: file.read_bytes() for file in sorted(place(stack).rglob("*")) if file.is_file()} == before
+    assert copies(environment_folder(stack)) == []
+    assert {
+        file: file.read_bytes() for file in sorted(environment_folder(stack).rglob("*")) if file.is_file()
+    } == before
     assert printed(own, "import tiny_one, tiny_two; print(hasattr(tiny_one, 'NEW'))") == "False"
 
 
@@ -78,8 +80,8 @@ def test_there_are_as_many_copies_as_are_asked_for(make_stack: MakeStack) -> Non
             thread.start()
         for thread in threads:
             thread.join()
-        assert copies(place(stack)) == ["1", "2", "3"]
-    assert copies(place(stack)) == []
+        assert copies(environment_folder(stack)) == ["1", "2", "3"]
+    assert copies(environment_folder(stack)) == []
 
 
 LEAVES_A_COPY = """\
@@ -108,7 +110,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_what_another_uses
         assert copies(environment) == ["1", "2", "3"], "a killed process removes nothing"
         another = make_stack("tiny_two")
         with copy(another, lambda _: None):
-            assert copies(place(another)) == ["1"]
+            assert copies(environment_folder(another)) == ["1"]
         assert copies(environment) == [last.name.rpartition("copy")[2]]
     finally:
         for user in users:
@@ -137,6 +139,6 @@ def test_a_full_disk_is_one_sentence(make_stack: MakeStack, monkeypatch: pytest.
     with pytest.raises(EnvironmentFailedError) as failed, copy(stack, lambda _: None):
         pass
     begin = "the environment of stack tiny could not be made: its copy cannot be written (No space left on device: "
-    assert str(failed.value).startswith(begin + str(place(stack)))
+    assert str(failed.value).startswith(begin + str(environment_folder(stack)))
     assert "\n" not in str(failed.value)
-    assert copies(place(stack)) == []
+    assert copies(environment_folder(stack)) == []

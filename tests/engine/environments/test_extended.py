@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from repros.engine.environments import place
+from repros.engine.environments import environment_folder
 from repros.engine.environments.compile import exchange
 from repros.engine.environments.extended import ExtendedStack, UnresolvedError, extend
 from repros.model import Stack
@@ -104,11 +104,11 @@ def test_what_was_resolved_is_kept_and_each_request_has_its_own(stack: Stack, mo
         "dated with extra, mine==2023 is to be made: extra 2023 added, mine 2023 instead of 2022, small 2023 added"
     ]
     other = extend(stack, [Requirement("extra"), Requirement("mine==2024")], said.append)
-    assert place(first) != place(other) != place(stack)
-    assert re.fullmatch(r"dated-with-extra-mine-2023-[0-9a-f]{12}", place(first).name)
+    assert environment_folder(first) != environment_folder(other) != environment_folder(stack)
+    assert re.fullmatch(r"dated-with-extra-mine-2023-[0-9a-f]{12}", environment_folder(first).name)
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     again = extend(stack, [Requirement("extra"), Requirement("mine==2023")], lambda _: None)
-    assert place(again) == place(first)
+    assert environment_folder(again) == environment_folder(first)
 
 
 @pytest.mark.parametrize(

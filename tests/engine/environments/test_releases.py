@@ -12,7 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from repros.engine.environments.releases import ReleaseFile, candidate_releases, fetch_files, parse_files
+from repros.engine.environments.index import ReleaseFile
+from repros.engine.environments.releases import candidate_releases, fetch_files, parse_files
 from repros.model.errors import ReprosError
 from tests.package_index import Serve
 

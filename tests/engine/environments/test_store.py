@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.environments.store import EnvironmentFailedError, drop, ensure, place, ready
+from repros.engine.environments.store import EnvironmentFailedError, drop, ensure, environment_folder, ready
 from repros.engine.environments.uv import UvError
 from repros.model.cache import cache_folder
 from tests.tiny_stack import MakeStack
@@ -27,7 +27,7 @@ def test_an_environment_is_made_once_and_then_reused(make_stack: MakeStack) -> N
     assert not ready(stack)
     python = ensure(stack, lines.append)
     assert ready(stack)
-    assert python == place(stack) / "bin" / "python"
+    assert python == environment_folder(stack) / "bin" / "python"
     assert installed(python, "tiny_one")
     assert lines[0].startswith("making the environment of stack tiny: ")
     lines.clear()
@@ -52,8 +52,8 @@ def test_cached_wheels_are_not_announced_as_a_download(make_stack: MakeStack) ->
 
 
 def test_another_lock_gives_another_environment(make_stack: MakeStack) -> None:
-    one = place(make_stack("tiny_one"))
-    two = place(make_stack("tiny_one", "tiny_two"))
+    one = environment_folder(make_stack("tiny_one"))
+    two = environment_folder(make_stack("tiny_one", "tiny_two"))
     assert one != two
     assert one.parent == two.parent == cache_folder() / "environments"
     assert one.name.startswith("tiny-")
@@ -62,7 +62,7 @@ def test_another_lock_gives_another_environment(make_stack: MakeStack) -> None:
 
 def test_an_incomplete_environment_is_made_anew(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_one")
-    left_behind = place(stack) / "lib" / "half_a_module.py"
+    left_behind = environment_folder(stack) / "lib" / "half_a_module.py"
     left_behind.parent.mkdir(parents=True)
     left_behind.touch()
     assert installed(ensure(stack, lambda _: None), "tiny_one")
@@ -100,7 +100,7 @@ def test_a_dropped_environment_is_gone_and_can_be_made_again(make_stack: MakeSta
     assert not drop(stack)
     ensure(stack, lambda _: None)
     assert drop(stack)
-    assert not place(stack).exists()
+    assert not environment_folder(stack).exists()
     assert installed(ensure(stack, lambda _: None), "tiny_one")
 
 
@@ -112,7 +112,7 @@ def test_an_interrupt_leaves_nothing_behind(make_stack: MakeStack) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         ensure(stack, interrupt)
-    assert not place(stack).exists()
+    assert not environment_folder(stack).exists()
 
 
 def test_a_failed_resolution_is_one_sentence_with_uvs_explanation(make_stack: MakeStack) -> None:
@@ -123,7 +123,7 @@ def test_a_failed_resolution_is_one_sentence_with_uvs_explanation(make_stack: Ma
     assert sentence.startswith("the environment of stack tiny could not be made: uv pip install: No solution found")
     assert "tiny-two" in sentence
     assert "\n" not in sentence
-    assert not place(stack).exists()
+    assert not environment_folder(stack).exists()
 
 
 def test_an_unknown_python_version_is_refused(make_stack: MakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_a_full_disk_is_refused_before_the_download(make_stack: MakeStack, tmp_p
     assert str(failed.value).startswith(f"{begin}{tmp_path / 'uv'} has ")
     assert str(failed.value).endswith(" GB free")
     assert len(lines) == 1
-    assert not place(stack).exists()
+    assert not environment_folder(stack).exists()
 
 
 def test_two_processes_make_one_environment(make_stack: MakeStack) -> None:
@@ -163,22 +163,26 @@ def test_two_processes_make_one_environment(make_stack: MakeStack) -> None:
     outputs = [process.communicate(timeout=60)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert sum(output.count("making the environment of stack tiny: ") for output in outputs) == 1
-    assert [output.splitlines()[-1] for output in outputs] == [str(place(stack) / "bin" / "python")] * 2
-    assert installed(place(stack) / "bin" / "python", "tiny_one")
+    assert [output.splitlines()[-1] for output in outputs] == [str(environment_folder(stack) / "bin" / "python")] * 2
+    assert installed(environment_folder(stack) / "bin" / "python", "tiny_one")
 
 
 def test_a_comment_in_the_lock_does_not_change_the_folder(make_stack: MakeStack) -> None:
-    assert place(make_stack("tiny_one")) == place(make_stack("tiny_one", lock="# a comment\n"))
-    assert place(make_stack("tiny_one")) != place(make_stack("tiny_one", lock="tiny_two==3.0\n"))
+    assert environment_folder(make_stack("tiny_one")) == environment_folder(
+        make_stack("tiny_one", lock="# a comment\n")
+    )
+    assert environment_folder(make_stack("tiny_one")) != environment_folder(
+        make_stack("tiny_one", lock="tiny_two==3.0\n")
+    )
 
 
 def test_only_a_file_with_the_hash_in_the_lock_is_installed(make_stack: MakeStack, tmp_path: Path) -> None:
     stack = make_stack("tiny_one", "tiny_two")
-    unhashed, lines = place(stack), stack.lock.read_text(encoding="utf-8")
+    unhashed, lines = environment_folder(stack), stack.lock.read_text(encoding="utf-8")
     digest = hashlib.sha256((tmp_path / "tiny_one-1.0-py3-none-any.whl").read_bytes()).hexdigest()
     hashed = lines.replace("tiny_one==1.0", f"tiny_one==1.0 --hash=sha256:{'0' * 64}  # via tiny_two")
     stack.lock.write_text(hashed, encoding="utf-8")
-    assert place(stack) == unhashed, "an environment that is there already stays in use"
+    assert environment_folder(stack) == unhashed, "an environment that is there already stays in use"
     with pytest.raises(EnvironmentFailedError, match=r"Hash mismatch for `tiny-one==1\.0`"):
         ensure(stack, lambda _: None)
     assert not unhashed.exists()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.environments import ensure, place, ready
+from repros.engine.environments import ensure, environment_folder, ready
 from repros.engine.environments.use import drop_unless_held, find_loss, hold
 from tests.tiny_stack import MakeStack
 
@@ -28,7 +28,7 @@ HOLDS = """\
 def test_another_process_keeps_what_it_holds_until_it_ends(make_stack: MakeStack) -> None:
     stack = make_stack("tiny_library")
     ensure(stack, print)
-    command = [sys.executable, "-c", textwrap.dedent(HOLDS), f"{place(stack)}.used"]
+    command = [sys.executable, "-c", textwrap.dedent(HOLDS), f"{environment_folder(stack)}.used"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -80,4 +80,4 @@ def test_what_is_lost_is_named(make_stack: MakeStack) -> None:
     assert lost is not None
     assert str(module) in lost
     drop_unless_held(stack)
-    assert find_loss(stack, python) == f"{place(stack)} was removed"
+    assert find_loss(stack, python) == f"{environment_folder(stack)} was removed"

@@ -13,4 +13,4 @@ def test_a_unit_and_its_cells_have_the_label_of_a_cell() -> None:
 
 
 def test_the_unit_of_a_cell() -> None:
-    assert Unit.of_cell(make.cell()) == UNIT
+    assert Unit.from_cell(make.cell()) == UNIT

@@ -229,7 +229,7 @@ REFUSED = [
     (
         '# claim = "',
         '# frames = ["new_forward"]\n# claim = "',
-        "script.py:34: [tool.repro.variants.checked] has frames without a signature; expected 'raises' beside them",
+        "script.py:34: [tool.repro.variants.checked] has frames without a signature; expected 'raises' as well",
     ),
     # the script
     ('"""Symptom: an error.', '"""Symptom""" 1\n"""', "script.py:39: not valid Python: invalid syntax"),

@@ -61,11 +61,11 @@ def test_one_environment_is_made_while_cells_of_another_stack_run(stacks: list[S
     assert first.cell.environment.name == "one"
     wait_until(lambda: environments.ready(stacks[1]))
     time.sleep(0.5)
-    assert not environments.place(stacks[2]).exists(), "one ahead, and no more"
+    assert not environments.environment_folder(stacks[2]).exists(), "one ahead, and no more"
     rest = list(results)
     assert [result.cell.environment.name for result in rest] == ["one", "two", "two", "three", "three"]
     assert {result.verdict for result in (first, *rest)} == {Verdict.REPRODUCED, Verdict.CLEAN}
-    assert not any(environments.place(stack).exists() for stack in stacks)
+    assert not any(environments.environment_folder(stack).exists() for stack in stacks)
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -113,5 +113,5 @@ def test_an_interrupt_ends_the_installer_that_another_thread_waits_for(
     ahead.close()
     assert time.monotonic() - began < 5
     assert not psutil.pid_exists(installer)
-    assert not environments.place(stacks[0]).exists()
+    assert not environments.environment_folder(stacks[0]).exists()
     assert f"environment of {stacks[0].name}" not in {thread.name for thread in threading.enumerate()}

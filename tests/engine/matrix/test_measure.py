@@ -73,7 +73,7 @@ def test_it_makes_an_environment_measures_writes_and_drops(plan: Plan, tiny: Sta
     before = today()
     results = run(plan(), tmp_path)
     assert [result.verdict for result in results] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.UNFIXED]
-    assert not environments.place(tiny).exists()
+    assert not environments.environment_folder(tiny).exists()
     (found,) = read(tmp_path / "evidence").values()
     assert found.unit == UNIT
     assert before <= found.date <= today()  # midnight may lie between
@@ -92,7 +92,7 @@ def test_fresh_evidence_is_not_measured_again_unless_asked(plan: Plan, tiny: Sta
     run(plan(), tmp_path)
     assert [entry.fresh for entry in plan().entries] == [True]
     assert run(plan(), tmp_path) == []
-    assert not environments.place(tiny).exists()
+    assert not environments.environment_folder(tiny).exists()
     assert len(run(plan(), tmp_path, include_fresh=True)) == 3
 
 
@@ -103,7 +103,7 @@ def test_an_environment_of_the_user_stays_and_one_kept_by_a_run_is_dropped_by_th
     run(plan(), tmp_path, keep=True)
     assert environments.ready(tiny)
     run(plan(), tmp_path, include_fresh=True)
-    assert not environments.place(tiny).exists()
+    assert not environments.environment_folder(tiny).exists()
     environments.ensure(tiny, lambda _: None)
     run(plan(), tmp_path, include_fresh=True)
     assert environments.ready(tiny)
@@ -139,7 +139,7 @@ def test_an_interrupted_run_drops_its_environment_and_can_be_continued(plan: Pla
     next(running)
     with pytest.raises(KeyboardInterrupt):
         running.throw(KeyboardInterrupt())  # type: ignore[attr-defined]
-    assert not environments.place(tiny).exists()
+    assert not environments.environment_folder(tiny).exists()
     assert read(tmp_path / "evidence") == {}
     assert len(run(plan(), tmp_path)) == 3
 
@@ -152,7 +152,10 @@ def test_an_environment_that_goes_while_its_cells_run_gives_no_evidence(tiny: St
     specs = select(catalogue.load([script]), Selection(variants=("failing",)))
     (result,) = run(build_worklist(specs, [tiny], {}), tmp_path)
     why = "the environment of stack tiny is no longer what it was when the run began"
-    assert (result.verdict, result.reason) == (Verdict.INFRA, f"{why}: {environments.place(tiny)} was removed")
+    assert (result.verdict, result.reason) == (
+        Verdict.INFRA,
+        f"{why}: {environments.environment_folder(tiny)} was removed",
+    )
     assert read(tmp_path / "evidence") == {}
 
 
@@ -175,7 +178,7 @@ def test_a_stack_that_cannot_be_made_gives_no_evidence(plan: Plan, tiny: Stack, 
     results = run(worklist, tmp_path)
     assert {result.verdict for result in results} == {Verdict.UNAVAILABLE}
     assert "it needs 1000000000.0 GB" in results[0].reason
-    assert not environments.place(tiny).exists()
+    assert not environments.environment_folder(tiny).exists()
     assert read(tmp_path / "evidence") == {}
 
 

@@ -12,7 +12,7 @@ from repros.engine import evidence
 from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
-from repros.engine.matrix.check import unseen_outcomes, unsourced_claims
+from repros.engine.matrix.check import unmeasured_outcomes, unsourced_claims
 from repros.engine.stacks import load_stacks
 from repros.model import Device, ExpectedOutcome, Verdict
 from repros.model.settings import EVIDENCE
@@ -40,7 +40,7 @@ def was_never_run(line: str) -> bool:
 
 @pytest.mark.of_all_scripts
 def test_every_documented_outcome_was_seen() -> None:
-    unseen = unseen_outcomes(load(), measured(), recorded_bisections())
+    unseen = unmeasured_outcomes(load(), measured(), recorded_bisections())
     assert [line for line in unseen if not was_never_run(line)] == []
 
 
@@ -68,11 +68,11 @@ REPRO = factories.repro(
 def test_a_fix_that_ran_where_nothing_fails_shows_nothing() -> None:
     clean, reproduced = Verdict.CLEAN, Verdict.REPRODUCED
     elsewhere = toy("a", failing=reproduced, checked=clean) | toy("b", failing=clean, fixed=clean)
-    assert unseen_outcomes([REPRO], elsewhere, []) == ["RPR-0001 fixed: passes", "RPR-0001 checked: fails"]
+    assert unmeasured_outcomes([REPRO], elsewhere, []) == ["RPR-0001 fixed: passes", "RPR-0001 checked: fails"]
     on_another_device = toy("a", failing=reproduced) | toy("a", Device.SIM, fixed=clean, checked=Verdict.REGRESSED)
-    assert unseen_outcomes([REPRO], on_another_device, []) == []
+    assert unmeasured_outcomes([REPRO], on_another_device, []) == []
     together = toy("a", failing=Verdict.DIFFERENT, fixed=clean)
-    assert unseen_outcomes([REPRO], together, []) == [
+    assert unmeasured_outcomes([REPRO], together, []) == [
         "RPR-0001 failing: fails",
         "RPR-0001 fixed: passes",
         "RPR-0001 checked: fails",
@@ -81,9 +81,9 @@ def test_a_fix_that_ran_where_nothing_fails_shows_nothing() -> None:
 
 def test_a_bisection_shows_a_failure() -> None:
     kept = {"repro": "RPR-0001", "variant": "failing", "answers": {"1": {"answer": "no"}, "2": {"answer": "yes"}}}
-    assert "RPR-0001 failing: fails" not in unseen_outcomes([REPRO], {}, [kept])
+    assert "RPR-0001 failing: fails" not in unmeasured_outcomes([REPRO], {}, [kept])
     kept["answers"] = {"1": {"answer": "unknown"}}
-    assert "RPR-0001 failing: fails" in unseen_outcomes([REPRO], {}, [kept])
+    assert "RPR-0001 failing: fails" in unmeasured_outcomes([REPRO], {}, [kept])
 
 
 def test_a_claim_without_a_source_is_named() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from repros.engine.environments.releases import PackageRelease, ReleaseFile
+from repros.engine.environments.index import ReleaseFile
+from repros.engine.environments.releases import PackageRelease
 from tests.scripts.try_.conftest import Ended
 
 Bisect = Callable[..., Ended]

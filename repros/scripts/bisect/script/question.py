@@ -13,7 +13,8 @@ from packaging.version import Version
 
 from repros.engine.digest.inputs import engine, simulator
 from repros.engine.environment import locked_environment
-from repros.engine.environments.nightlies import fetch_nightlies, version_of
+from repros.engine.environments.index import version_of
+from repros.engine.environments.nightlies import fetch_nightlies
 from repros.engine.environments.releases import PackageRelease, candidate_releases, fetch_files
 from repros.engine.plan import CellSpec
 from repros.model import Signature, Stack
