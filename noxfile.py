@@ -26,20 +26,17 @@ import nox
 # nox leaves the noxfile's folder out of its path.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tests.sessions import (
+from tools.sessions import (
     APART,
     HERE,
     LOCK,
     PYTEST,
-    begun,
-    cells_of,
     compile_lock,
     install,
     make_stack,
     repros,
     run_apart,
     run_inside,
-    run_together,
 )
 
 nox.needs_version = ">=2025.2.9"
@@ -57,7 +54,7 @@ STRATEGIES = sorted(
     }
     | {"auto"}
 )
-"""Those that the scripts name, so that a new one has its session, and the default of those that name none."""
+"""Strategies in the headers, and the default of the headers without one."""
 STACKS = sorted(file.stem for file in HERE.glob("repros/stacks/*.toml"))
 RESULTS = ".repros/latest.jsonl"
 
@@ -65,24 +62,28 @@ RESULTS = ".repros/latest.jsonl"
 os.environ.update(runpy.run_path(str(HERE / "repros/engine/environments/pip_settings.py"))["uv_settings"](os.environ))
 
 
-@nox.session(python=PYTHON, default=False)
+chosen_strategies: list[str] = []
+"""Strategies whose cells the session `cells` runs."""
+
+
+@nox.session(python=False, default=False)
 @nox.parametrize("strategy", [nox.param(strategy, id=strategy) for strategy in STRATEGIES])
 def repro(session: nox.Session, strategy: str) -> None:
-    """Run the documented failures, each on its home stack and on the newest [-- repros run's options].
+    """Run the documented failures on their reference stacks and the newest, in the session `cells` [-- options]."""
+    chosen_strategies.append(strategy)
+    session.notify("cells")
 
-    The first of these sessions runs the cells of all, with the same servers; each then succeeds or fails by its own.
-    """
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--results", "--json", default=RESULTS)
-    chosen, others = parser.parse_known_args(session.posargs)
-    own = {"--stack", "--python"}.isdisjoint(option.partition("=")[0] for option in others)
-    options = [*(["--stack", "home", "--stack", "current"] if own else []), *others]
-    problem = run_together(session, strategy, chosen.results, options)
-    if chosen.results in begun:
-        session.notify("summary", [chosen.results])  # runs last and once, even if a cell disagrees here
-    if problem:
-        session.error(f"the run failed as a whole ({problem}); its output is that of the session that began it")
-    session.run(repros(session), "summary", chosen.results, *cells_of([strategy]), "--quiet", external=True)
+
+@nox.session(python=PYTHON, default=False)
+def cells(session: nox.Session) -> None:
+    """Run the cells of the chosen sessions `repro` together, with shared servers [-- repros run's options]."""
+    own = {"--stack", "--python"}.isdisjoint(option.partition("=")[0] for option in session.posargs)
+    stacks = ["--stack", "home", "--stack", "current"] if own else []
+    # Without a choice all run: a private catalogue may lack some of these strategies, or have others.
+    chosen = [] if set(chosen_strategies) in ({*STRATEGIES}, set()) else chosen_strategies
+    strategies = [word for name in chosen for word in ("--strategy", name)]
+    install(session)
+    session.run("repros", "run", *strategies, "--allow-empty", *stacks, *session.posargs)
 
 
 @nox.session(python=PYTHON, default=False)
@@ -129,12 +130,6 @@ def authoring(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
-def workflows(session: nox.Session) -> None:
-    """Run the steps of the workflows and of the action, on a clean clone [-- pytest's options]."""
-    run_apart(session, "workflows")
-
-
-@nox.session(python=PYTHON, default=False)
 def browser(session: nox.Session) -> None:
     """Open the site in Chromium, if it is installed: .ci/chromium does that [-- pytest's options]."""
     install(session, "browser")
@@ -149,7 +144,7 @@ def unit(session: nox.Session) -> None:
     parser.add_argument("--repro", action="append", default=[])
     chosen, others = parser.parse_known_args(session.posargs)
     if chosen.repro and others:
-        session.error(f"--repro stands alone; leave out {' '.join(others)}")
+        session.error(f"--repro excludes other options; remove {' '.join(others)}")
     if chosen.repro:
         session.run("python", "-m", "tools.script_tests", *chosen.repro)
     else:
@@ -205,7 +200,7 @@ def minimums(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def lint(session: nox.Session) -> None:
-    """Check style, types, and the files in .github."""
+    """Check style, types, shell scripts, and the files in .github; actionlint runs in ci.yml and by pre-commit."""
     install(session, "lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
@@ -224,6 +219,7 @@ def lint(session: nox.Session) -> None:
     for schema, checked in files.items():
         session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, checked))
     session.run("zizmor", "--offline", "--quiet", str(github))
+    session.run("shellcheck", ".ci/run", ".ci/chromium", "tests/example/project/ci.sh")
 
 
 @nox.session(python=PYTHON, default=False)

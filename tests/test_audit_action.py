@@ -1,4 +1,4 @@
-"""The audit action's step and the tokens of workflows: what a stranger's pull request can make GitHub's runner do."""
+"""The audit action's step, the tokens of workflows and the pre-commit hook, on untrusted pull requests."""
 
 from __future__ import annotations
 
@@ -102,3 +102,14 @@ def test_a_token_is_in_no_step_that_runs_code_of_the_checkout(workflow: Path) ->
     ]
     assert all(not OF_THE_CHECKOUT.search(step["run"]) and "repros " not in step["run"] for step in holders)
     assert bool(holders) == (workflow.name in {"matrix.yml", "newest.yml"})
+
+
+def test_the_hook_audits_a_commit(tmp_path: Path) -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    for name, wanted in {"requirements.txt": True, "requirements-gpu.txt": True, "docs/pyproject.toml": False}.items():
+        assert bool(re.search(hook["files"], name)) is wanted
+    (tmp_path / "requirements.txt").write_text("torch==2.1.2\nlightning==2.1.3\n")
+    command = [str(Path(sys.executable).with_name("repros")), *hook["entry"].split()[1:]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "RPR-0001" in done.stdout

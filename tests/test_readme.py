@@ -28,7 +28,6 @@ PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".git
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS[ROOT / "README.md"]
 USAGE = TEXTS[ROOT / "docs/usage.md"]
-MOST_LINES = 150
 
 _COMMAND = re.compile(r"(?:`|^ *\$ )(repros [a-z][^`\n#>|]*)", re.MULTILINE)
 COMMANDS = sorted({command.strip() for text in TEXTS.values() for command in _COMMAND.findall(text)})
@@ -42,10 +41,6 @@ def test_the_tables_are_those_of_the_catalogue_and_the_evidence(name: str) -> No
     remedy = "the headers or the evidence have changed; run: python -m tools.docs.readme"
     page = TEXTS[ROOT / name]
     assert readme.fill(name, page) == page, remedy
-
-
-def test_the_readme_is_short() -> None:
-    assert len(README.splitlines()) <= MOST_LINES
 
 
 def test_the_table_of_commands_names_each() -> None:

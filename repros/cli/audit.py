@@ -1,4 +1,4 @@
-"""`repros audit`: the documented failures that concern pinned or installed packages."""
+"""`repros audit`: the documented failures that affect pinned or installed packages."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ CLEAN, AFFECTED = 0, 1
     type=click.Choice([name.value for name in FormatName]),
     default=FormatName.TEXT.value,
     show_default=True,
-    help="Output format; code hosts read sarif.",
+    help="Output format; sarif is for code hosts.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @click.option(
     "--ignore",
     "ignores",
     type=(str, click.DateTime(["%Y-%m-%d"]), str),
     multiple=True,
     metavar="ID UNTIL REASON",
-    help="Ignore a failure up to and including a day (2027-01-31), for a reason; repeatable.",
+    help="Ignore a failure until a day (inclusive, such as 2027-01-31) for a reason; repeatable.",
 )
-@click.option("--bugs-only", is_flag=True, help="Leave out what is by design, misuse or a documented limitation.")
-@click.option("--strict", is_flag=True, help="Exit with 1 for possible and unknown failures, too.")
 @click.option(
-    "--verbose", "-v", is_flag=True, help="Show reasons, workarounds and evidence; list unaffected failures, too."
+    "--bugs-only", is_flag=True, help="Exclude failures that are by design, misuse or a documented limitation."
 )
+@click.option("--strict", is_flag=True, help="Also exit with 1 for possible and unknown failures.")
+@click.option("--verbose", "-v", is_flag=True, help="Print reasons, workarounds and evidence, and unaffected failures.")
 @catalogue_option
 def audit(
     file: Path | None,
@@ -72,14 +72,14 @@ def audit(
     strict: bool,
     verbose: bool,
 ) -> int:
-    """Find the documented failures that concern pinned or installed packages.
+    """Find the documented failures that affect pinned or installed packages.
 
-    FILE is a requirements.txt, pyproject.toml, uv.lock or pylock.toml; the default is the one in the working
-    directory. A range is not a pin: a failure of some releases in the range is reported as possible. A failure that
-    cannot be determined is listed as unknown, never as unaffected. The exit code is 1 if there is an affected package.
+    FILE is a requirements.txt, pyproject.toml, uv.lock or pylock.toml; the default is the one in the working directory.
+    For a version range, a failure of some releases in it is possible. A failure that cannot be determined is unknown,
+    never unaffected. The exit code is 1 if a package is affected.
 
-    To accept a failure for a time, add it to the list `ignore` in the table [tool.repros.audit] of the project's
-    pyproject.toml, with its id, a reason and a last day.
+    To accept a failure temporarily, add its id, a reason and a last day to `ignore` in [tool.repros.audit] of the
+    project's pyproject.toml.
     """
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
@@ -101,7 +101,7 @@ def audit(
 
 def _read_subject(file: Path | None, python: Path | None) -> Subject:
     if python is not None:
-        from repros.engine.probe import probe  # noqa: PLC0415 - a file is audited without the engine
+        from repros.engine.probe import probe  # noqa: PLC0415 - files need no engine
 
         executable = choose_interpreter(python)
         return environment_subject(probe(executable, sim=False, needs_torch=False))

@@ -1,4 +1,4 @@
-"""`repros bisect`: the first and the last release of a package that has a failure, or changes what a program does."""
+"""`repros bisect`: the first and the last affected release, or the release at which a program's outcome changes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from repros.cli.shared.inputs import load_catalogue, read_catalogue
 from repros.cli.shared.on import on_option
 from repros.cli.shared.options import catalogue_option, example
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.script_options import running_options
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
-from repros.cli.shared.stranger import running_options
 from repros.cli.shared.streams import echo_json
 from repros.model import Device, Repro
 from repros.model.errors import ReprosError, UnknownNameError
@@ -48,10 +48,10 @@ _AFTER = "repros.scripts.bisect.after"
 
 
 class _Bisect(click.Command):
-    """A command that knows whether words stand before or after `--`."""
+    """A command that distinguishes words before and after `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what follows the first `--` apart."""
+        """Split the words at the first `--`."""
         place = args.index("--") if "--" in args else None
         ctx.meta[_AFTER] = None if place is None else args[place + 1 :]
         return super().parse_args(ctx, args[:place])
@@ -67,48 +67,44 @@ class _Bisect(click.Command):
     ),
 )
 @click.argument("id_", metavar="[ID|SCRIPT] [-- ARGS or COMMAND]...", required=False)
-@click.option(
-    "--package", metavar="NAME", help="Package whose releases to try; default: the repro's, if it has only one."
-)
+@click.option("--package", metavar="NAME", help="Package to bisect. Default: the repro's, if it has only one.")
 @click.option(
     "--good",
     metavar="V|TEXT",
-    help="Release without the failure; only its side is searched. For a program: a text or a number that it prints.",
+    help="Release without the failure; only its side is searched. For a program: text or number that it prints.",
 )
 @click.option(
     "--bad",
     metavar="V|TEXT",
-    help="Release with the failure; default: the stack's. For a program: a text or a number that it prints.",
+    help="Release with the failure. Default: the stack's. For a program: text or number that it prints.",
 )
-@click.option(
-    "--tolerance", type=click.FloatRange(0), metavar="X", help="How far a number of --good or --bad may be off."
-)
+@click.option("--tolerance", type=click.FloatRange(0), metavar="X", help="Tolerance for a number in --good or --bad.")
 @click.option("--from", "oldest", callback=_parse_version, metavar="V", help="First release to consider.")
 @click.option("--to", "newest", callback=_parse_version, metavar="V", help="Last release to consider.")
 @click.option(
     "--stack",
     "stack_name",
     metavar="STACK",
-    help="Stack with the other packages; default: the repro's home stack, and for a program `current`.",
+    help="Stack with the other packages. Default: the repro's `home`; for a program, `current`.",
 )
 @click.option("--variant", default="failing", show_default=True, metavar="NAME", help="Variant to run.")
-@click.option("--strategy", metavar="NAME", help="Strategy to run; default: the variant's first.")
+@click.option("--strategy", metavar="NAME", help="Strategy to run. Default: the variant's first.")
 @click.option(
     "--device",
     type=click.Choice([device.value for device in Device]),
-    help="Device to run on; default: the first that needs no GPU.",
+    help="Device to run on. Default: the first that needs no GPU.",
 )
 @click.option(
     "--every",
     is_flag=True,
-    help="Try every release: slower, but without the assumption that affected releases are consecutive.",
+    help="Test every release, without assuming that affected releases are consecutive.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
     envvar="REPROS_JOBS",
     metavar="N",
-    help="Releases to try side by side; default: one for each core, fewer where memory is short, one on cuda.",
+    help="Releases to test in parallel. Default: one per core, fewer if memory is short, one on cuda.",
 )
 @click.option(
     "--runs",
@@ -116,36 +112,34 @@ class _Bisect(click.Command):
     default=2,
     show_default=True,
     metavar="N",
-    help="Runs of a program that must show the same on a release, of at most twice as many less one.",
+    help="Runs of a program that must agree on a release, out of at most 2N-1.",
 )
-@click.option("--index", metavar="URL", help="Index whose nightly releases are tried, too, with a program.")
+@click.option("--index", metavar="URL", help="Also test the nightly releases of this index, with a program.")
 @running_options
-@click.option("--no-watch", is_flag=True, help="Leave out the checks of `repros watch`.")
+@click.option("--no-watch", is_flag=True, help="Disable the checks of `repros watch`.")
 @on_option
-@click.option("--keep", is_flag=True, help="Keep the result in the evidence of the catalogue.")
-@click.option("--dry-run", is_flag=True, help="Show the steps and their cost; run nothing.")
+@click.option("--keep", is_flag=True, help="Record the result in the catalogue's evidence.")
+@click.option("--dry-run", is_flag=True, help="Print the steps and their cost without running them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; progress goes to stderr.")
 @catalogue_option
 @click.pass_context
 def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLocations, **given: Any) -> int:
     """Find the first and the last release of a package that has a failure, or changes what a program does.
 
-    The releases are installed into copies of a stack's environment, several side by side; all other packages keep the
-    stack's versions where the release allows it, and what the stack does not have is no newer than the stack or the
-    release. Pre-releases, yanked releases and releases for another Python are excluded. A release that cannot be
-    installed, or that fails in another way than documented, counts as unknown: it is skipped and listed. If the
-    script's imports fail, they are tried once more with the dependencies of the release's own day; both is remembered
-    for all repros. Answers are kept in .repros/bisect as they come, so an interrupted bisection can be
-    resumed; --keep writes the
-    result into evidence/bisections of the catalogue.
+    Releases are installed into copies of a stack's environment and tested in parallel. Other packages keep the stack's
+    versions where the release allows it; further dependencies are no newer than the stack or the release. Pre-releases,
+    yanked releases and releases for another Python are excluded. A release that cannot be installed, or fails
+    differently, is unknown: it is skipped and listed. If the script's imports fail, they are tried again with the
+    dependencies of the release's day; both results are cached for all repros. Results are cached in .repros/bisect, so
+    an interrupted bisection resumes; --keep writes the result into evidence/bisections of the catalogue.
 
-    With SCRIPT, or a COMMAND after --, the question is on which release the program changes what it shows: the
-    exception that it ends with, a hang, nothing, or which of --good and --bad it prints. It runs as `repros try` runs
-    it, within walls. First the oldest and the newest release that can be asked are compared, or --from and --to, then
-    the change is searched between them. What neither of the two shows is unknown, and named.
+    With SCRIPT, or COMMAND after --, the search is for the release at which the program's outcome changes: its
+    exception, a hang, a clean exit, or which of --good and --bad it prints. It runs in a sandbox, like `repros try`.
+    The oldest and the newest release, or --from and --to, are compared first. A release with neither of their outcomes
+    is unknown, and is listed.
 
-    Exit code: 0 if the failure, or the change, was found; 1 if the first release to be tried does not show the failure,
-    or both show the same; 2 if the request is invalid.
+    Exit code: 0 if the failure or the change was found; 1 if the first tested release does not fail, or both ends have
+    the same outcome; 2 if the request is invalid.
     """
     after = context.meta[_AFTER]
     if id_ is None and after is None:
@@ -156,7 +150,7 @@ def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLo
         return bisect_script(id_, after, places, **asked)
     _refuse(context, _OF_SCRIPTS, f"is for a script or a command, and {id_} is a failure of the catalogue")
     if after is not None:
-        raise click.UsageError(f"{id_} takes no words after --; expected a script, or a command alone.")
+        raise click.UsageError(f"{id_} takes no words after --; expected a script, or only a command.")
     return _bisect_failure(id_, places, **{name: value for name, value in given.items() if name not in _OF_SCRIPTS})
 
 
@@ -174,7 +168,7 @@ def _is_script(name: str, places: CatalogueLocations) -> bool:
 
 
 def _refuse(context: click.Context, names: tuple[str, ...], why: str) -> None:
-    """Refuse options that are given on the command line and mean nothing there."""
+    """Refuse options on the command line that have no effect here."""
     for name in names:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name.replace('_', '-')} {why}.")
@@ -244,7 +238,7 @@ def _answer_question(
                 question, question.folder, report_progress, every=every, jobs=jobs, open_pool=open_pool
             )
     except KeyboardInterrupt as interruption:
-        show_text(out, "interrupted; the answers so far are kept for the next time", "yellow")
+        show_text(out, "interrupted; the results so far are cached", "yellow")
         return interruption_exit_code(interruption)
     if as_json:
         echo_json(bisection_record(bisection), indent=1)
@@ -258,7 +252,7 @@ def _answer_question(
 
 
 def _pool_on(on: str | None) -> contextlib.AbstractContextManager[OpenPool[Question]]:
-    """Open what probes releases: the nodes of the cluster that `--on` names, or this machine without it.
+    """Open the pool that tests releases: on the cluster that `--on` names, by default on this machine.
 
     Raises:
         ReprosError: Ray is not installed, or no cluster is at the address.

@@ -1,4 +1,4 @@
-"""`repros compare`: two runs of a training, and the first step and place at which they differ."""
+"""`repros compare`: the first step and location at which two runs of a training diverge."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from repros.model.settings import CatalogueLocations
 from repros.simulate import variables
 
 _LOGS = Path(".repros/compare.jsonl")
-"""The programs' output goes beside where results would be."""
+"""Path of a results file, next to which the programs' logs are written."""
 _NAMES = ("first", "second")
 
 
@@ -41,7 +41,7 @@ def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[s
         return None
     words = text.split(",")
     if len(words) != 2 or not all(words):  # noqa: PLR2004 - one for each run
-        raise ReprosError(f"--{option.name} {text}: expected two, such as {option.metavar}.")
+        raise ReprosError(f"--{option.name} {text}: expected two values, such as {option.metavar}.")
     return words[0], words[1]
 
 
@@ -63,21 +63,23 @@ def _two_numbers(context: click.Context, option: click.Parameter, text: str | No
     ),
 )
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [-- COMMAND]")
-@click.option("--ranks", callback=_two_numbers, metavar="1,2", help="Start the runs on so many ranks, by torchrun.")
-@click.option("--stack", callback=_two, metavar="A,B", help="Run them on these stacks.")
+@click.option(
+    "--ranks", callback=_two_numbers, metavar="1,2", help="Number of ranks of each run, launched by torchrun."
+)
+@click.option("--stack", callback=_two, metavar="A,B", help="Stack of each run.")
 @click.option(
     "--resume-at",
     "offset",
     type=click.IntRange(0),
     default=0,
     metavar="K",
-    help="The second run's first step is the first run's step K+1.",
+    help="Align the second run's first step with the first run's step K+1.",
 )
-@click.option("--exact", is_flag=True, help="Let every bit count, not what rounding leaves alone.")
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed both before they begin; they may seed anew.")
-@click.option("--steps", type=click.IntRange(1), metavar="N", help="Compare so many steps; the programs go on.")
+@click.option("--exact", is_flag=True, help="Require bitwise equality.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed both programs at their start; they may reseed.")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="Compare at most N steps.")
 @program_option
-@click.option("--gpus", type=int, metavar="N", help="Run them on N simulated GPUs, as `repros simulate` does.")
+@click.option("--gpus", type=int, metavar="N", help="Run on N simulated GPUs, like `repros simulate`.")
 @json_option
 @catalogue_option
 def compare(
@@ -94,18 +96,17 @@ def compare(
     exact: bool,
     as_json: bool,
 ) -> int:
-    """Run a training twice, unchanged, and name the first step and place at which the runs differ.
+    """Run a training twice, unchanged, and report the first step and location at which the runs diverge.
 
-    The first run is the reference. Batches, learning rates and other options, parameters, the optimizer's state,
-    outputs of modules, losses and gradients are compared step by step, in the order of causes, and so are evaluations
-    between the steps and the state at the end; what several ranks or accumulated passes hold is joined. What the
-    program itself reads, such as a metric that it computes by hand, is named where nothing else differs. One COMMAND
-    alone is run twice. Nothing is installed into its environment.
+    The first run is the reference. Batches, hyperparameters, parameters, optimizer state, module outputs, losses and
+    gradients are compared step by step, from cause to effect, as are evaluations between steps and the final state.
+    Values of several ranks or accumulated passes are combined. If nothing else differs, the values that the program
+    itself reads are reported, such as a metric that it computes. A single COMMAND is run twice. Nothing is installed
+    into its environment.
 
-    Differences that the number format explains do not count, and the tolerance is printed; with --exact, every bit
-    does.
+    Rounding differences within the printed tolerance of the number format are ignored, unless --exact is given.
 
-    Exit code: 0 if all is equal, 1 if not, 2 if the request cannot be met or nothing can be compared.
+    Exit code: 0 if the runs are equal, 1 if they diverge, 2 if the request cannot be met or nothing can be compared.
     """
     if stack is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")

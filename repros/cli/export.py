@@ -29,11 +29,9 @@ from repros.text.control import dump_json
 )
 @click.argument("id_", metavar="ID")
 @click.argument("variants", nargs=-1, metavar="[VARIANT]...")
-@click.option("--minimal", is_flag=True, help="Write these variants alone, for a bug report; default: failing, fixed.")
+@click.option("--minimal", is_flag=True, help="Write only these variants, for a bug report. Default: failing, fixed.")
 @click.option("--variant", metavar="NAME", help="Variant that runs by default.  [default: failing]")
-@click.option(
-    "--stack", "stack_name", metavar="NAME", help="Pin this stack's versions; default: the repro's home stack."
-)
+@click.option("--stack", "stack_name", metavar="NAME", help="Pin this stack's versions. Default: the repro's `home`.")
 @click.option(
     "--python",
     type=click.Path(path_type=Path),
@@ -47,7 +45,7 @@ from repros.text.control import dump_json
     metavar="FILE",
     help="Output file; '-' is stdout.  [default: rpr_NNNN.py or x_RPR-NNNN.json]",
 )
-@click.option("--osv", "as_osv", is_flag=True, help="Write an OSV record, for tools that read advisories.")
+@click.option("--osv", "as_osv", is_flag=True, help="Write an OSV record for vulnerability scanners.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @catalogue_option
 def export(
@@ -63,13 +61,13 @@ def export(
     as_osv: bool,
     force: bool,
 ) -> None:
-    """Write a repro as a standalone script, which `uv run FILE` runs without this project.
+    """Write a repro as a standalone script for `uv run FILE`, independent of this project.
 
     The script's header pins the versions on which the failure was measured, including transitive dependencies. With
-    --osv the file is an OSV record of the affected releases instead; a note lists facts that OSV cannot express.
+    --osv, the file is an OSV record of the affected releases; a note lists facts that OSV cannot express.
 
-    With --minimal it has the named variants and what they use, without the others and without the table that only this
-    project reads: a script for a bug report.
+    With --minimal, it is a script for a bug report: the named variants and the code that they use, without this
+    project's table in the header.
     """
     if stack_name is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: each brings its own versions.")
@@ -109,7 +107,7 @@ def _choose_pins(repro: Repro, stack_name: str | None, python: Path | None, plac
 
 
 def _refuse_a_catalogue(file: Path, repro: Repro, places: CatalogueLocations) -> None:
-    """Refuse a file in a catalogue, where it would be a second script with the repro's id.
+    """Refuse an output file in a catalogue, where it would be a second script with the repro's id.
 
     Raises:
         ReprosError: the file would be read as a part of a catalogue in use.

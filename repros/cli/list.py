@@ -28,18 +28,18 @@ from repros.text.threads import kind_note
 from repros.text.wording import relative_to_cwd, wrap
 
 _SHORTEST_TITLE = 90
-"""Columns that titles keep beside other columns; almost all fit."""
+"""Minimum columns for titles next to other columns; almost all titles fit."""
 _GAP = "  "
 _NO_SCRIPTS = ("_", "conftest", "test_")
-"""How the names of files begin that nobody takes for a script."""
+"""Prefixes of file names that are not scripts."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Which repros to list: those that fit every field; an empty one fits all, of several names one must fit."""
+    """A filter of repros: all fields must match; an empty field matches all, and one of several values must match."""
 
     words: tuple[str, ...]
-    """All of these must be in the text of a repro, in any case."""
+    """Texts that a repro must all contain, ignoring case."""
     families: tuple[str, ...]
     strategies: tuple[str, ...]
     packages: tuple[str, ...]
@@ -47,7 +47,7 @@ class Filter:
     silent: bool
 
     def choose(self, catalogue: Catalogue) -> list[Repro]:
-        """Return the repros that fit.
+        """Return the matching repros.
 
         Raises:
             UnknownNameError: no repro has a family, strategy or package of that name.
@@ -73,7 +73,7 @@ class Filter:
     epilog=example("repros list", "repros list batch norm", "repros list --family lightning --silent"),
 )
 @click.argument("words", nargs=-1, metavar="[WORD]...")
-@click.option("--family", "families", multiple=True, metavar="NAME", help="Only this folder; repeatable.")
+@click.option("--family", "families", multiple=True, metavar="NAME", help="Only this family; repeatable.")
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only under this strategy; repeatable.")
 @click.option("--package", "packages", multiple=True, metavar="NAME", help="Only in this package; repeatable.")
 @click.option(
@@ -84,8 +84,8 @@ class Filter:
     metavar="KIND",
     help="Only this kind (bug, by design, misuse, limitation); repeatable.",
 )
-@click.option("--silent", is_flag=True, help="Only wrong results without an error.")
-@click.option("--verbose", "-v", is_flag=True, help="Show path, strategies, devices and stacks of each.")
+@click.option("--silent", is_flag=True, help="Only silent failures: wrong results without an error.")
+@click.option("--verbose", "-v", is_flag=True, help="Also print path, strategies, devices and stacks.")
 @click.option("--markdown", is_flag=True, help="Print all failures as a Markdown table.")
 @json_option
 @catalogue_option
@@ -102,10 +102,10 @@ def list_repros(
     markdown: bool,
     as_json: bool,
 ) -> None:
-    """List the documented failures, a line for each; a wide terminal also shows which releases and stacks have it.
+    """List the documented failures, one per line; wide terminals also show affected releases and stacks.
 
-    Each WORD must be in the id, the title, the name of the script, the packages, or the error's class or message. A
-    failure must fit all of the options that are given, too, and one value of a repeated option.
+    Each WORD must be in the id, the title, the name of the script, the packages, or the error's class or message. All
+    given options must match, and one value of a repeated option.
     """
     chosen = Filter(words, families, strategies, packages, kinds, silent).choose(load_catalogue(places))
     if as_json:
@@ -116,12 +116,12 @@ def list_repros(
     else:
         (_print_details if verbose else _print_lines)(chosen, places)
         if not chosen:
-            show_text(console(), "no documented failure fits", "dim")
+            show_text(console(), "no documented failure matches", "dim")
         _name_others(places)
 
 
 def _print_lines(repros: Sequence[Repro], places: CatalogueLocations) -> None:
-    """Print a line for each repro, with as many columns as the page has room for; a title may need a second line."""
+    """Print a line per repro, with as many columns as fit; a long title continues on a second line."""
     out = console()
     titles = [f"{repro.title}{kind_note(repro)}{' (silent)' if repro.silent else ''}" for repro in repros]
     longest = max(map(len, titles), default=0)
@@ -146,7 +146,7 @@ def _print_lines(repros: Sequence[Repro], places: CatalogueLocations) -> None:
 
 
 def _more_columns(repros: Sequence[Repro], places: CatalogueLocations) -> Iterator[list[str]]:
-    """Yield what is worth a column: the releases with each failure, then the stacks that were measured."""
+    """Yield further columns in the order of importance: affected releases, then stacks."""
     yield [affected_text(repro.affected, repro.measurable) for repro in repros]
     known, stacks = evidence.read(locations=places), [*load_stacks(places).values()]
     yield [describe_stacks(repro, stacks, known) for repro in repros]
@@ -165,7 +165,7 @@ def _print_details(repros: Sequence[Repro], places: CatalogueLocations) -> None:
 
 
 def _name_others(places: CatalogueLocations) -> None:
-    """Name the files in private catalogues that look like scripts and are none, since they have no header."""
+    """Report Python files in private catalogues that are ignored because they have no header."""
     private = [place for place in places.scripts if place.is_dir() and place != CATALOGUE]
     if not private:
         return
@@ -174,7 +174,7 @@ def _name_others(places: CatalogueLocations) -> None:
     for folder in private:
         for path in sorted(folder.rglob("*.py")):
             if not path.name.startswith(_NO_SCRIPTS) and not has_header(path):
-                problem = f"left out: {relative_to_cwd(path)} has no [tool.repro] header"
+                problem = f"ignored: {relative_to_cwd(path)} has no [tool.repro] header"
                 show_text(console(stderr=True), problem, "yellow")
 
 
@@ -190,5 +190,5 @@ def _searched_text(repro: Repro) -> str:
 
 
 def _overlap(wanted: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether a wanted name is among these; every name fits if none is wanted."""
+    """Return whether a wanted name is among these, or none is wanted."""
     return not wanted or not set(wanted).isdisjoint(names)

@@ -1,4 +1,4 @@
-"""The command line: its commands, and one sentence and an exit code for every error."""
+"""The command line: dispatch to commands, and one sentence and an exit code per error."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import textwrap
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -28,26 +29,26 @@ _COMMANDS = {
     "show": ("show", "Show one failure: cause, fixes, and a diff."),
     "run": ("run", "Run repros and report what happened in each cell."),
     "simulate": ("simulate", "Run any program on simulated GPUs."),
-    "summary": ("summary", "Show the table of a results file again."),
-    "match": ("match", "Find the documented failures that a log shows."),
-    "watch": ("watch", "Run a training program and name the failures that happen in it."),
-    "compare": ("compare", "Run a training twice and name the first step at which the runs differ."),
-    "try": ("try_script", "Run somebody else's script on chosen stacks and say what happens."),
-    "reduce": ("reduce", "Make a failing script smaller while its failure stays."),
+    "summary": ("summary", "Print the table of a results file."),
+    "match": ("match", "Find the documented failures in a log."),
+    "watch": ("watch", "Run a training program and report documented failures in it."),
+    "compare": ("compare", "Run a training twice and find the first step at which the runs diverge."),
+    "try": ("try_script", "Run an untrusted script in a sandbox on chosen stacks and report the outcome."),
+    "reduce": ("reduce", "Minimize a failing script."),
     "report": ("report", "Write a Markdown block for an upstream issue."),
     "export": ("export", "Write a repro as a standalone script, or as an OSV record."),
-    "audit": ("audit", "Find the failures that concern pinned or installed packages."),
+    "audit": ("audit", "Find failures that affect pinned or installed packages."),
     "stacks": ("stacks", "List the sets of library versions to run on."),
-    "matrix": ("matrix", "Measure the catalogue over all stacks, or check it against the evidence."),
-    "bisect": ("bisect_repro", "Find the first and the last release that has a failure."),
-    "check": ("check", "Do everything that a new script needs, and say what is left."),
+    "matrix": ("matrix", "Measure the catalogue on all stacks, or compare it with the evidence."),
+    "bisect": ("bisect_repro", "Find the first and the last affected release."),
+    "check": ("check", "Check a new script and list what is left to do."),
     "new": ("new", "Write a new repro script from a template."),
 }
-"""Each command in the order of its use: its function in the module `repros.cli.NAME`, and one line of help."""
+"""Each command in the order of its use: its function in its module, and one line of help."""
 
 
 class _Commands(click.Group):
-    """A group that imports a command when it is needed, and offers the nearest name for a typo."""
+    """A group that imports commands lazily and suggests the nearest name for a typo."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - part of click's signature
         return list(_COMMANDS)
@@ -56,7 +57,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         function, _ = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f"repros.cli.{cmd_name}"), function)
+        command: click.Command = getattr(import_module(f"repros.cli.{_module_name(cmd_name)}"), function)
         if _COMPLETION in os.environ:
             import_module("repros.cli.shared.completion").add_completion(command)
         return command
@@ -71,6 +72,11 @@ class _Commands(click.Group):
         if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
             raise UnknownNameError("command", args[0], _COMMANDS)
         return super().resolve_command(ctx, args)
+
+
+def _module_name(command: str) -> str:
+    """Return the module of a command: its name, or `try_` where that is a keyword of Python."""
+    return f"{command}_" if iskeyword(command) else command
 
 
 @click.group(
@@ -96,9 +102,9 @@ def load_commands() -> dict[str, click.Command]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: every cell that was run agrees. 1: a cell does not agree, or could not be judged. 2: the request cannot be met;
-    one line on stderr states why. 130: Ctrl-C; 128 plus its number: another signal. 141: the reader of the output has
-    closed it (`repros list | head -1`), as if by SIGPIPE.
+    0: every cell that ran agrees. 1: a cell disagrees, or could not be judged. 2: the request cannot be met; one line
+    on stderr states why. 130: Ctrl-C. 128 plus the number: another signal. 141: the reader closed the output
+    (`repros list | head -1`), as by SIGPIPE.
     """
     try:
         return _run(arguments)
@@ -107,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    """Run a command; return its exit code, or that of the error that it ended with."""
+    """Run a command and return its exit code, or that of its error."""
     try:
         prepare_streams()
         code = cli.main(arguments, prog_name="repros", standalone_mode=False)
@@ -141,8 +147,8 @@ def _describe_unexpected(error: Exception) -> str:
 
 
 def _save_details(error: Exception) -> str:
-    """Write an error's traceback to a new file, readable for the user only; return where it is."""
-    import tempfile  # noqa: PLC0415 - most commands end well, and start sooner without these
+    """Write an error's traceback to a new file that only the user can read; return a clause with its path."""
+    import tempfile  # noqa: PLC0415 - needed for errors only; imports delay every command
     import traceback  # noqa: PLC0415 - the same
 
     details = traceback.format_exception(error)

@@ -1,4 +1,4 @@
-"""`repros match`: find the documented failures that a log shows."""
+"""`repros match`: find the documented failures in a log."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ FOUND, NOT_FOUND = 0, 1
     epilog=example("repros match train.log", "python train.py 2>&1 | repros match -", "repros match train.log DUMPS"),
 )
 @click.argument("files", type=click.Path(path_type=Path, allow_dash=True), nargs=-1, metavar="[LOG|-] [DUMP...]")
-@click.option("--confirm", is_flag=True, help="Run the failing variants of the candidates on --python's environment.")
+@click.option(
+    "--confirm", is_flag=True, help="Run the failing variants of the candidates in the environment of --python."
+)
 @click.option(
     "--python",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Environment for --confirm; it has the versions that the log does not state.",
+    help="Environment for --confirm, and for versions that the log does not state.",
 )
 @json_option
 @catalogue_option
@@ -41,17 +43,17 @@ def match(
     """Find the documented failures that a log or a traceback shows, and the ranks that a hang waits for.
 
     LOG is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
-    notebooks and web pages. Each exception is compared with class and message of every documented failure, then its
-    stack with the documented frames, then the versions that the log states with the affected releases.
+    notebooks and web pages. Class and message of each exception are compared with every documented failure, then the
+    call stack with the documented frames, then the versions in the log with the affected releases.
 
-    `certain`: all of these agree, or the traceback contains the repro's own script. `likely`: class and message agree,
-    and the stack if the repro names frames. `possible`: less is in the log (a part of the message, no class, no
-    traceback, a warning), or other failures have this message too, or the versions are not affected. `ruled out`: a
-    line of the log contradicts it.
+    `certain`: all of these agree, or the traceback contains the repro's script. `likely`: class and message agree, and
+    the call stack if the repro names frames. `possible`: the log has less (part of the message, no class, no traceback,
+    a warning), other failures have the same message, or the versions are not affected. `ruled out`: a line of the log
+    contradicts it.
 
-    DUMP is what PyTorch's flight recorder wrote for a rank, as a pickle or JSON, or a folder of such files; they are
-    recognised by what is in them, and a pickle is never run. Dumps, and the lines of the NCCL watchdog in a log, show
-    the ranks that never made a collective in which others wait, those that made another one, and where each was.
+    DUMP is a rank's dump by PyTorch's flight recorder, as pickle or JSON, or a folder of dumps. They are recognised by
+    content, and a pickle is never executed. Dumps, and lines of the NCCL watchdog in a log, show which ranks did not
+    join a collective, which joined another one, and each rank's location.
 
     Exit code: 0 if a repro or a hang was found, 1 if neither was, 2 if a file cannot be read.
     """
@@ -93,5 +95,5 @@ def _read_log(file: Path) -> bytes:
     if file != Path("-"):
         return log.read_file(file)
     if sys.stdin.isatty():
-        echo("reading a log from the terminal; Ctrl-D ends it", err=True)
+        echo("reading a log from the terminal; end it with Ctrl-D", err=True)
     return log.read_stream(sys.stdin.buffer)

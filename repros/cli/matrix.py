@@ -1,4 +1,4 @@
-"""`repros matrix`: measure the catalogue over all stacks, or check it against the evidence."""
+"""`repros matrix`: measure the catalogue on all stacks, or compare it with the evidence."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RESULTS = Path(".repros/matrix.jsonl")
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """How `repros matrix` measures its worklist."""
+    """Options of a measurement of the worklist."""
 
     check: bool
     again: bool
@@ -51,7 +51,7 @@ class MeasureOptions:
 
     @property
     def include_fresh(self) -> bool:
-        """Whether units with fresh evidence run, too."""
+        """Whether to measure units with fresh evidence as well."""
         return self.again or self.check
 
 
@@ -61,26 +61,28 @@ class MeasureOptions:
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Only this stack; repeatable.")
 @narrowing_options
-@click.option("--dry-run", is_flag=True, help="Show how many cells would run, and how long this machine would take.")
 @click.option(
-    "--check", is_flag=True, help="Run all cells, write no evidence, and fail where a verdict differs from it."
+    "--dry-run", is_flag=True, help="Print the number of cells to run and the time on this machine; run nothing."
+)
+@click.option(
+    "--check", is_flag=True, help="Run all cells and compare the verdicts with the evidence, without writing any."
 )
 @click.option(
     "--from",
     "recorded",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="With --check: check the results in this file and run nothing.",
+    help="With --check: compare the results in this file instead of running cells.",
 )
-@click.option("--again", is_flag=True, help="Measure cells with fresh evidence, too.")
-@click.option("--allow-empty", is_flag=True, help="Exit with 0 when the selection names no cell.")
-@click.option("--keep", is_flag=True, help="Keep the environments that this run makes.")
+@click.option("--again", is_flag=True, help="Also measure cells with fresh evidence.")
+@click.option("--allow-empty", is_flag=True, help="Exit with 0 if the selection has no cell.")
+@click.option("--keep", is_flag=True, help="Keep the environments that this run creates.")
 @click.option(
     "--evidence",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Folder with the evidence; if not given the folder `evidence` of each script's catalogue.",
+    help="Folder with the evidence. Default: `evidence` in each script's catalogue.",
 )
 @click.option(
     "--results",
@@ -88,7 +90,7 @@ class MeasureOptions:
     default=RESULTS,
     show_default=True,
     metavar="FILE",
-    help="JSON Lines file to append the results to; logs go to .repros/runs beside it.",
+    help="JSON Lines file to append the results to; logs go to the folder runs next to it.",
 )
 @side_by_side_options()
 @on_option
@@ -112,15 +114,15 @@ def matrix(
     keep: bool,
     share_gpus: bool,
 ) -> int:
-    """Measure the catalogue over all stacks.
+    """Measure the catalogue on all stacks.
 
-    Only cells without fresh evidence run: evidence is out of date once the code of the script, the stack's lock or the
-    engine has changed. Each measurement is written as soon as it is complete, so an interrupted run continues where it
-    stopped. A missing environment is made while the cells of the stack before it run, and dropped again.
+    Only cells without fresh evidence run. Evidence becomes stale when the script's code, the stack's lock or the engine
+    changes. Each measurement is written on completion, so an interrupted run resumes. A missing environment is created
+    while the previous stack's cells run, and removed afterwards.
 
-    With --check nothing is written: all cells run, and each verdict that differs from its evidence is shown as news or
-    trouble. Exit code: 0 when every cell agrees with its header (with --check: with its evidence), 1 when one does
-    not, 2 when the request cannot be met.
+    With --check, all cells run, nothing is written, and each verdict that differs from its evidence is reported as news
+    or trouble. Exit code: 0 if every cell agrees with its header (with --check: its evidence), 1 if one disagrees, 2 if
+    the request cannot be met.
     """
     out, known = console(), evidence.read(folder, places)
     if recorded and not check:
@@ -176,11 +178,11 @@ def _remove_obsolete(
 
 
 def _show_trouble(out: Page, worklist: Worklist, known: Evidence) -> bool:
-    """Name the evidence of another failure than the documented one; return whether there is any."""
+    """Report evidence of an undocumented failure; return whether there is any."""
     found = list(find_trouble(worklist, known))
     for unit, variant in found:
         verdict = known[unit].variants[variant].verdict
-        problem = f"the evidence of {unit.cell_label(variant)} is {verdict}, which tells nothing about a range"
+        problem = f"the evidence of {unit.cell_label(variant)} is {verdict}, which is no evidence about a range"
         show_text(out, f"{problem}; fix the script, or exclude these versions with requires", "red")
     return bool(found)
 
@@ -218,7 +220,7 @@ def _measure(out: Page, worklist: Worklist, known: Evidence, options: MeasureOpt
 
 
 def _writer(worklist: Worklist, options: MeasureOptions) -> Store:
-    """Return the function that keeps a measurement, beside the catalogue that it belongs to."""
+    """Return the function that writes a measurement into the evidence of its catalogue."""
     repros = {spec.repro.id: spec.repro for entry in worklist.entries for spec in entry.specs}
     stacks = {known.name: known for known in worklist.stacks}
 
@@ -232,7 +234,7 @@ def _writer(worklist: Worklist, options: MeasureOptions) -> Store:
 
 
 def _report_results(out: Page, running: Iterable[CellResult], observer: LiveReporter) -> bool:
-    """Show each result as it comes; return whether an environment could not be made."""
+    """Print results as they arrive; return whether an environment could not be created."""
     broken = False
     shown = set[str]()
     for result in running:
@@ -245,7 +247,7 @@ def _report_results(out: Page, running: Iterable[CellResult], observer: LiveRepo
 
 
 def _compare_with_evidence(out: Page, lines: Sequence[RecordLine], known: Evidence) -> int:
-    """Show the cells whose verdict differs from their evidence; return the exit code."""
+    """Print the cells whose verdict differs from the evidence; return the exit code."""
     disagreements = find_disagreements(lines, known)
     for disagreement in disagreements:
         show_text(out, str(disagreement), "yellow" if disagreement.category is Category.NEWS else "red")

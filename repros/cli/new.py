@@ -19,7 +19,7 @@ from repros.authoring.new.template import place_of, write_script
 from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import example
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.stranger import make_task, ready_stacks, running_options, try_on
+from repros.cli.shared.script_options import make_task, ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo
 from repros.model.errors import ReprosError
 from repros.model.settings import (
@@ -42,43 +42,43 @@ from repros.text.wording import relative_to_cwd
     ),
 )
 @click.argument("slug", required=False)
-@click.option("--family", metavar="NAME", help=f"Folder of the script in the catalogue: {', '.join(FAMILIES)}.")
+@click.option("--family", metavar="NAME", help=f"Family, the script's folder in the catalogue: {', '.join(FAMILIES)}.")
 @click.option(
     "--template",
     type=click.Choice([*SKELETONS]),
     metavar="NAME",
-    help=f"Code to begin with: {', '.join(SKELETONS)}; default: the family's. resume is a fit with a checkpoint that"
-    " another goes on from.",
+    help=f"Template code: {', '.join(SKELETONS)}. Default: the family's. resume is a fit that continues from a "
+    "checkpoint.",
 )
 @click.option(
     "--from-issue",
     "issue",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Fill the script from the text of a new-failure issue; '-' is stdin.",
+    help="Fill the template from the text of a new-failure issue; '-' is stdin.",
 )
 @click.option(
     "--from-script",
     "script",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Fill it from a script that fails, such as one of `repros reduce`: run it, and write down what is seen.",
+    help="Run this failing script, such as one of `repros reduce`, and fill the template from it and its outcome.",
 )
-@click.option("--thread", metavar="URL", help="With --from-script: where it was reported.")
+@click.option("--thread", metavar="URL", help="With --from-script: address of the report.")
 @click.option(
     "--stack",
     "stacks",
     multiple=True,
     metavar="NAME",
-    help="With --from-script: stacks to run it on; repeatable; the first that fails is its home. Default: those that "
-    "are ready, current first.",
+    help="With --from-script: stack to run it on; repeatable. The first that fails becomes `home`. Default: the ready "
+    "stacks, current first.",
 )
 @running_options
 @click.option(
     "--catalogue",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="PATH",
-    help="Catalogue for the script; default: the first folder that REPROS_CATALOGUE or pyproject.toml names, else "
+    help="Catalogue of the new script. Default: the first folder in REPROS_CATALOGUE or pyproject.toml, else "
     f"{CHECKOUT}.",
 )
 def new(
@@ -90,19 +90,19 @@ def new(
     thread: str | None,
     stacks: tuple[str, ...],
     catalogue: Path | None,
-    **way: Any,
+    **running: Any,
 ) -> None:
-    """Write a new repro script from a template; both of its variants run.
+    """Write a new repro script from a template whose two variants run.
 
-    Its id is provisional, and gets its final number at the merge; in a private catalogue it is the next that is free.
+    Its id is provisional until the merge; in a private catalogue it is the next free one.
 
-    SLUG names the script: what goes wrong, in lower case, such as submodule_call_skips_gradient_sync. With
-    --from-issue, slug and family come from the issue unless they are given. Values the header rejects are
-    reported with the reason; the template's value is kept.
+    SLUG names the script after the failure, in lower case, such as submodule_call_skips_gradient_sync. With
+    --from-issue, slug and family default to those of the issue. Values that the header rejects are reported with the
+    reason, and the template's value is kept.
 
-    With --from-script, FILE runs on the stacks as under `repros try`. Its code becomes the failing variant, and what
-    was seen the signature, the home and the affected range. What only a person knows is left, and `repros check` names
-    it: what the failure is, its cause, and its fix.
+    With --from-script, FILE runs on the stacks like `repros try`. Its code becomes the failing variant; signature,
+    `home` and affected range come from the outcomes. Symptom, cause and fix are left to the author, and `repros check`
+    lists them.
     """
     _refuse_other_options(issue, script, thread, stacks)
     form = parse_form(_read_issue(issue)) if issue is not None else None
@@ -121,8 +121,8 @@ def new(
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
     places = find_catalogues([catalogue])
     if script is not None:
-        place_of(catalogue, family, slug)  # refuses, before minutes are spent
-        form = _measure(script, slug, thread, stacks, way)
+        place_of(catalogue, family, slug)  # raises before minutes are spent
+        form = _measure(script, slug, thread, stacks, running)
     path = write_script(
         catalogue, family, slug, [*folders, CATALOGUE], lambda text: _fill(text, form, places), prefix, template
     )
@@ -135,15 +135,17 @@ def new(
 
 def _refuse_other_options(issue: Path | None, script: Path | None, thread: str | None, stacks: tuple[str, ...]) -> None:
     if issue is not None and script is not None:
-        raise click.UsageError("--from-issue and --from-script exclude each other: an issue's form has the code.")
+        raise click.UsageError("--from-issue and --from-script exclude each other: both provide the code.")
     if script is None and (thread or stacks):
         raise click.UsageError("--thread and --stack need --from-script FILE.")
 
 
-def _measure(file: Path, slug: str, thread: str | None, stacks: tuple[str, ...], way: Mapping[str, Any]) -> FilledForm:
-    """Run a script on the stacks and return what that says of the new repro."""
+def _measure(
+    file: Path, slug: str, thread: str | None, stacks: tuple[str, ...], running: Mapping[str, Any]
+) -> FilledForm:
+    """Run a script on the stacks and return the form filled from the outcomes."""
     places = find_catalogues()
-    task = make_task(read_script(file), watch=False, **way)
+    task = make_task(read_script(file), watch=False, **running)
     seen = try_on(task, stacks or ready_stacks(places), places)
     title = slug.replace("_", " ").capitalize()
     return form_of(task.python_script.source, task.script.name, task.needs, task.options, seen, thread, title)

@@ -1,4 +1,4 @@
-"""`repros reduce`: a failing script, made smaller while its failure stays."""
+"""`repros reduce`: minimize a failing script."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from packaging.requirements import Requirement
 from repros.cli.shared.exit_codes import AGREES
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text, write_new
+from repros.cli.shared.script_options import (
+    LOGS,
+    find_script,
+    issue_options,
+    make_task,
+    running_options,
+    words_argument,
+)
 from repros.cli.shared.signals import interrupt_on_signals
-from repros.cli.shared.stranger import LOGS, find_script, issue_options, make_task, running_options, words_argument
 from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, requirement_option, with_option
 from repros.engine.own_folder import new_log_folder
@@ -37,26 +44,25 @@ _SECONDS = 60
 )
 @words_argument
 @issue_options
-@click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack on which it fails.")
+@click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack on which SCRIPT fails.")
 @with_option
 @click.option(
     "--clean-on",
     metavar="NAME",
-    help="Stack on which it ends clean, without the texts; what is left does, too, and so shows what the releases "
-    "differ in.",
+    help="Stack on which neither the original nor the reduced script may fail.",
 )
 @requirement_option(
     "--clean-with",
     "cleaning",
-    "On the stack where it ends clean, replace or add this package, such as the release that repaired it; without "
-    "--clean-on, on the stack where it fails; repeatable.",
+    "Replace or add this package, such as a fixed release, on the stack of --clean-on, or else of --stack, for the run "
+    "that must not fail; repeatable.",
 )
 @click.option(
     "--text",
     "texts",
     multiple=True,
     metavar="TEXT",
-    help="Keep this text in the output, where a wrong number is the failure; repeatable.",
+    help="Text that the output must keep, for failures that are wrong numbers; repeatable.",
 )
 @click.option(
     "--minutes",
@@ -64,16 +70,18 @@ _SECONDS = 60
     default=10,
     show_default=True,
     metavar="N",
-    help="Time for the search; what was found until then is kept, as on Ctrl-C.",
+    help="Time limit for the search; the smallest script so far is written, as on Ctrl-C.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Candidates at the same time; one for each core.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Candidates to run in parallel. Default: one per core."
+)
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="File for the result; SCRIPT.reduced.py if not given.",
+    help="Output file. Default: SCRIPT.reduced.py.",
 )
-@click.option("--force", is_flag=True, help="Overwrite that file.")
+@click.option("--force", is_flag=True, help="Overwrite an existing output file.")
 @running_options
 @json_option
 @catalogue_option
@@ -93,28 +101,26 @@ def reduce(
     *,
     force: bool,
     as_json: bool,
-    **way: Any,
+    **running: Any,
 ) -> int:
-    """Make a failing script smaller while it fails in the same way.
+    """Minimize a failing script while it still fails in the same way.
 
-    Statements, arguments, layers, wrapping calls, steps, sizes and ranks are left out or made smaller, as long as the
-    script ends with the same exception (its class, its message without numbers, and the innermost function of the
-    library), in the same hang, or with each --text in its output. Each candidate runs as `repros try` runs a stranger's
-    script, within the same walls, in a process that is forked from one with the libraries. The result is confirmed by a
-    run of its own.
+    Statements, arguments, layers, wrapping calls, steps, sizes and ranks are removed or reduced. The interestingness
+    test is the same exception (class, message without numbers, and innermost function of the library), the same hang,
+    or each --text in the output. Each candidate runs in the sandbox of `repros try`, in a process forked from one that
+    has imported the libraries. The result is confirmed by a fresh run.
 
-    A smaller script has the same symptom, and may have another cause: read it before you post it. With --text this is
+    The reduced script has the same symptom but may have another cause: read it before you post it. With --text this is
     likely, unless --clean-on names a stack without the failure, or --clean-with a release.
 
-    Exit code: 0 if a script that fails in the same way was written, 2 if SCRIPT does not fail or the request cannot be
-    met.
+    Exit code: 0 if a reduced script was written, 2 if SCRIPT does not fail or the request cannot be met.
     """
     script, arguments = find_script(words, issue, block)
     output = output or _output(Path(words[0]) if issue is None else issue)
     if output.exists() and not force:
         raise ReprosError(f"{output} exists already; overwrite it with --force, or name another with --output.")
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
-    task = make_task(script, arguments, watch=False, at_once=jobs, **way)
+    task = make_task(script, arguments, watch=False, at_once=jobs, **running)
     where, err = choose_where((stack,), None, places), console(stderr=True)
     report_progress = partial(show_text, err, style="dim")
     with interrupt_on_signals():

@@ -19,8 +19,8 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.script_options import make_task, running_options, try_on
 from repros.cli.shared.signals import interrupt_on_signals
-from repros.cli.shared.stranger import make_task, running_options, try_on
 from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where
 from repros.engine import environments, record
@@ -40,7 +40,7 @@ from repros.text.threads import kind_text
 from repros.text.wording import wrap
 
 RUNS = Path(".repros/report.jsonl")
-"""Results of the cells that `repros report` ran; the results of the latest run are left alone."""
+"""Results of the cells that `repros report` ran; those of `repros run` are not overwritten."""
 
 
 @click.command(
@@ -55,27 +55,27 @@ RUNS = Path(".repros/report.jsonl")
     "--python",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Run the failing variant and its fixes on this interpreter or environment first.",
+    help="First run the failing variant and its fixes on this interpreter or environment.",
 )
-@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Run them on this stack first; repeatable.")
+@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="First run them on this stack; repeatable.")
 @narrowing_options
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help=f"Report the results in this file, and run nothing.  [default: {LATEST}]",
+    help=f"Report the results in this file; run nothing.  [default: {LATEST}]",
 )
 @click.option(
     "--form",
     type=click.Choice([form.value for form in Form]),
-    help="Bug form to take the headings from; by default that of the project with the failure.",
+    help="Bug form that sets the headings. Default: that of the project with the failure.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of Markdown; it is redacted too.")
+@click.option("--json", "as_json", is_flag=True, help="Print redacted JSON instead of Markdown.")
 @click.option(
     "--script",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Report a script that is no repro: run it as under `repros try`, on --stack or on current.",
+    help="Report this script instead of a repro, run like `repros try` on --stack or current.",
 )
 @running_options
 @catalogue_option
@@ -91,20 +91,20 @@ def report(
     places: CatalogueLocations,
     *,
     as_json: bool,
-    **way: Any,
+    **running: Any,
 ) -> None:
-    """Write a Markdown block for an upstream issue, one for each ID.
+    """Write a Markdown block for an upstream issue, one per ID.
 
-    With --python or --stack, the failing variant and its fixes are run there first. Otherwise the results of the
-    latest run are reported; without an ID, all of them that show a failure. Progress goes to stderr. Secrets, and
-    what identifies you or your machine, are redacted; still, read the block before you post it.
+    With --python or --stack, the failing variant and its fixes run there first. Otherwise the results of the latest run
+    are reported; without an ID, all failures in them. Progress goes to stderr. Secrets and data that identify you or
+    your machine are redacted; read the block before you post it.
 
-    With --script, a script that is no repro runs on the stacks; the options from --ranks on say how.
+    With --script, any script runs on the stacks, with the options from --ranks on.
     """
     if script is not None:
         if ids or python is not None or results is not None or strategies or devices:
             raise click.UsageError("--script reports a file of its own, on --stack; it excludes IDs and their options.")
-        _report_script(script, stacks, form, places, way, as_json=as_json)
+        _report_script(script, stacks, form, places, running, as_json=as_json)
         return
     catalogue = load_catalogue(places)
     if python is None and not stacks:
@@ -133,16 +133,16 @@ def _report_script(
     stacks: tuple[str, ...],
     form: str | None,
     places: CatalogueLocations,
-    way: Mapping[str, Any],
+    running: Mapping[str, Any],
     *,
     as_json: bool,
 ) -> None:
-    """Run a script on stacks and write the block about it.
+    """Run a script on stacks and print its block.
 
     Raises:
         ReprosError: it cannot run on any.
     """
-    task = make_task(read_script(file), watch=False, **way)
+    task = make_task(read_script(file), watch=False, **running)
     seen = try_on(task, stacks or ("current",), places)
     known = load_stacks(places)
     found = report_of(
@@ -160,7 +160,7 @@ def _report_script(
 
 
 def _name_threads(repros: Iterable[Repro]) -> None:
-    """Say on stderr what is known upstream: a second thread, or a bug report of a design, helps nobody."""
+    """Report on stderr what is known upstream, to avoid duplicate reports and reports of intended behaviour."""
     out = console(stderr=True)
     for repro in repros:
         # One in the packages' own trackers is read by those who can change something.

@@ -46,7 +46,7 @@ AUTO = "auto"
     "stacks",
     multiple=True,
     metavar="NAME",
-    help="Stack to run on; 'home' is each repro's own. Repeatable; home and current if not given.",
+    help="Stack to run on; 'home' is each repro's reference stack. Repeatable. Default: home and current.",
 )
 @click.option(
     "--python",
@@ -64,7 +64,7 @@ AUTO = "auto"
     default=LATEST,
     show_default=True,
     metavar="FILE",
-    help="JSON Lines file for the results; logs go to .repros/runs beside it.",
+    help="JSON Lines file for the results; logs go to the folder runs next to it.",
 )
 @click.option("--append", is_flag=True, help="Add to the results file instead of replacing it.")
 @side_by_side_options("REPROS_JOBS")
@@ -73,8 +73,8 @@ AUTO = "auto"
     type=click.Choice([AUTO, *(launch.value for launch in Launch)]),
     default=AUTO,
     show_default=True,
-    help="How ranks start: forked from a process that has imported the libraries (warm), or by `python script.py` as "
-    "a user would (cold); auto is warm except where the launcher is part of the failure.",
+    help="Launch of ranks: forked from a process that has imported the libraries (warm), or by `python script.py` "
+    "(cold); auto is warm unless the launcher is part of the failure.",
 )
 @click.option(
     "--repeat",
@@ -82,32 +82,31 @@ AUTO = "auto"
     default=1,
     show_default=True,
     metavar="N",
-    help="Run each cell N times; a cell that does not always end the same is flaky.",
+    help="Run each cell N times; a cell with differing outcomes is flaky.",
 )
 @click.option(
     "--require",
     multiple=True,
     type=click.Choice([device.value for device in Device]),
     callback=to_devices,
-    help="Refuse to run if this device is missing, instead of skipping its cells; repeatable.",
+    help="Fail if this device is missing, instead of skipping its cells; repeatable.",
 )
 @click.option(
-    "--allow-empty", is_flag=True, help="Exit with 0 and empty the results file when the selection names no cell."
+    "--allow-empty", is_flag=True, help="Exit with 0 and empty the results file if the selection has no cell."
 )
-@click.option("--no-summary", is_flag=True, help="Do not show the table; `repros summary` shows it later.")
+@click.option("--no-summary", is_flag=True, help="Omit the table; `repros summary` prints it later.")
 @click.option(
     "--verbose",
     "-v",
     is_flag=True,
-    help="Show each cell that cannot be run here, and the message of each failure that agrees.",
+    help="Also print unavailable cells, and the message of each failure that agrees.",
 )
 @click.option(
     "--by-hand",
     is_flag=True,
-    help="Run nothing; print for each cell the command that runs the script without repros, on the simulated "
-    "accelerator too.",
+    help="Print the command that runs each cell without repros, also on the simulated accelerator; run nothing.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Show only the cells that do not agree, and the counts.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only cells that disagree, and the counts.")
 @on_option
 @catalogue_option
 def run(
@@ -133,11 +132,11 @@ def run(
     quiet: bool,
     by_hand: bool,
 ) -> int:
-    """Run repros and report what happened in each cell.
+    """Run repros and report the verdict of each cell.
 
-    Without an ID, the whole catalogue is run. Exit code: 0 when every cell that was run agrees with its
-    documentation, 1 when a cell does not, 2 when the request cannot be met. Ctrl-C, SIGTERM and SIGHUP end the
-    running cells and show the results so far; the exit code is then 128 plus the signal's number.
+    Without an ID, the whole catalogue runs. Exit code: 0 if every cell that ran agrees with its documentation, 1 if a
+    cell disagrees, 2 if the request cannot be met. Ctrl-C, SIGTERM and SIGHUP end the running cells and print the
+    results so far; the exit code is then 128 plus the signal's number.
     """
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
@@ -159,7 +158,7 @@ def run(
 
 
 def _record_nothing(results: Path, why: str, observer: LiveReporter, *, append: bool) -> int:
-    """Empty the results file, or the results of an earlier run would pass for those of one that had nothing to run."""
+    """Empty the results file, so that results of an earlier run are not taken for those of this one."""
     begin_results(results, append=append).close()
     observer.report_progress(why)
     return AGREES
@@ -170,7 +169,7 @@ def _launch(name: str) -> Launch | None:
 
 
 def _print_commands(specs: Sequence[CellSpec], where: Targets) -> int:
-    """Print the shell command for each cell whose environment exists; name the stacks whose environment does not."""
+    """Print the shell command of each cell whose environment exists, and list the stacks without an environment."""
     missing: dict[str, None] = {}
     for spec in specs:
         arguments = [spec.variant.name, spec.strategy, spec.device.value]
@@ -182,12 +181,13 @@ def _print_commands(specs: Sequence[CellSpec], where: Targets) -> int:
             else:
                 missing[name] = None
     for name in missing:
-        echo(f"the environment of stack {name} is not made yet: python -m repros.engine.environments {name}", err=True)
+        command = f"python -m repros.engine.environments {name}"
+        echo(f"the environment of stack {name} does not exist yet; create it: {command}", err=True)
     return AGREES
 
 
 def _show_run(running: Iterable[CellResult], observer: LiveReporter, *, summary: bool) -> int:
-    """Show the results as they come, and the table at the end; return the exit code."""
+    """Print results as they arrive, and the table at the end; return the exit code."""
     broken = False
     interruption: KeyboardInterrupt | None = None
     with observer:

@@ -21,7 +21,7 @@ from repros.text.styled import Text
 def show(ids: tuple[str, ...], places: CatalogueLocations, *, as_json: bool) -> None:
     """Show a failure: its symptom, its cause, what fixes it, what does not, and a diff of the fix.
 
-    ID is an id such as RPR-0005, also as 5, or the name of the script. JSON of several is a list.
+    ID is an id such as RPR-0005 or 5, or the name of the script. JSON of several is a list.
     """
     catalogue = load_catalogue(places)
     repros = list(dict.fromkeys(catalogue.find(name) for name in ids))

@@ -1,4 +1,4 @@
-"""`repros simulate`: any program, on simulated GPUs in the place of `cuda`."""
+"""`repros simulate`: run any program on simulated GPUs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,14 @@ from repros.simulated_gpus.profiles import PROFILES
     ),
 )
 @click.option("--gpus", type=int, required=True, metavar="N", help="Number of simulated GPUs.")
-@click.option("--memory", metavar="SIZE", help="Memory of each, such as 24GB; more raises torch.OutOfMemoryError.")
-@click.option("--like", metavar="NAME", help=f"Name, memory and capability of a GPU: {', '.join(PROFILES)}.")
-@click.option("--cpu-random", is_flag=True, help="Draw the CPU's random numbers, to compare losses with its run.")
-@click.option("--hide-gpus", is_flag=True, help="Simulate even where there are real GPUs, which stay unused.")
+@click.option(
+    "--memory", metavar="SIZE", help="Memory per GPU, such as 24GB; beyond it, torch.OutOfMemoryError is raised."
+)
+@click.option("--like", metavar="NAME", help=f"Report name, memory and capability of this GPU: {', '.join(PROFILES)}.")
+@click.option(
+    "--cpu-random", is_flag=True, help="Use the CPU's random numbers, to compare losses with a run on the CPU."
+)
+@click.option("--hide-gpus", is_flag=True, help="Simulate even if real GPUs are present, and hide them.")
 @program_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
 def simulate(
@@ -47,9 +51,9 @@ def simulate(
 ) -> None:
     """Run a program unmodified on simulated GPUs.
 
-    In every Python process of the program, `cuda` is the simulated accelerator: host memory that follows CUDA's rules,
-    with collectives of the backend nccl over Gloo. It shows which errors a program raises and what it computes, not how
-    fast. The program needs torch 2.0 or newer in its own environment, and a C++ compiler the first time.
+    In every Python process of the program, `cuda` is the simulated accelerator: host memory with CUDA's rules, and
+    nccl collectives over Gloo. It reproduces errors and results, not speed. The program needs torch 2.0 or newer in
+    its environment, and a C++ compiler on first use.
     """
     size = None if memory is None else parse_memory(memory)
     chosen = variables(gpus, memory=size, like=like, cpu_random=cpu_random, hide_gpus=hide_gpus)

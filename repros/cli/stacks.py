@@ -36,13 +36,13 @@ from repros.text.wording import count, relative_to_cwd, wrap
     "locked",
     multiple=True,
     metavar="NAME",
-    help="Resolve this stack anew and write its lock; for a stack of your own. Repeatable.",
+    help="Resolve this private stack again and write its lock; repeatable.",
 )
 @click.option(
     "--outdated",
     is_flag=True,
-    help="List instead the packages of which 'current' lacks the newest release; exit code 1 if it has been behind for "
-    f"more than {DAYS_TO_FOLLOW} days.",
+    help="List the packages of `current` that are behind the newest release; exit code 1 if for more than "
+    f"{DAYS_TO_FOLLOW} days.",
 )
 @json_option
 @catalogue_option
@@ -50,10 +50,10 @@ from repros.text.wording import count, relative_to_cwd, wrap
 def stacks(
     context: click.Context, locked: tuple[str, ...], places: CatalogueLocations, *, outdated: bool, as_json: bool
 ) -> int | None:
-    """List the sets of library versions to run on: their packages, their sizes, and which are ready.
+    """List the stacks: sets of library versions with their packages, sizes and state.
 
-    A private catalogue may have stacks of its own: `stacks/NAME.toml` in it with about, python, requirements and until,
-    the last day whose releases count, and beside it the lock that --lock writes.
+    A private catalogue may have its own stacks: `stacks/NAME.toml` with about, python, requirements and until, the last
+    day whose releases count. --lock writes the lock next to it.
     """
     if context.invoked_subcommand is not None:
         _refuse_options(context, context.invoked_subcommand)
@@ -68,11 +68,11 @@ def stacks(
 
 
 def _refuse_options(context: click.Context, subcommand: str) -> None:
-    """Refuse options of the list before a subcommand, which would have no effect."""
+    """Refuse options before a subcommand, where they have no effect."""
     for option in context.command.params:
         if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-            way_out = "write it behind" if option.name == "places" else "leave it out"
-            raise click.UsageError(f"{option.opts[0]} before '{subcommand}' has no effect; {way_out}.")
+            fix = "write it after the subcommand" if option.name == "places" else "remove it"
+            raise click.UsageError(f"{option.opts[0]} before '{subcommand}' has no effect; {fix}.")
 
 
 @stacks.command(short_help="Lock the newest releases as a stack.", epilog=example("repros stacks new 2026-11"))
@@ -81,19 +81,17 @@ def _refuse_options(context: click.Context, subcommand: str) -> None:
 def new(name: str, places: CatalogueLocations) -> int:
     """Lock the newest releases as the stack NAME, and say what is new in it.
 
-    It has the newest releases of torch, lightning, accelerate, transformers, peft and bitsandbytes, and of what else
-    the newest stack pins. What that excludes beside a pin, as in "torch==2.15.0,<2.16", stays excluded. Releases of
-    today do not count yet: a lock is made of days that are over, so that it can be made again.
+    It has the newest releases of torch, lightning, accelerate, transformers, peft, bitsandbytes and the other packages
+    pinned by the newest stack. Exclusions next to a pin, such as "torch==2.15.0,<2.16", are kept. Releases of today do
+    not count, so that the lock is reproducible.
 
-    The stack is written into the first private catalogue, or into the checkout: stacks/NAME.toml and its lock.
-    Exit code: 0 when it is written, 1 when the newest stack has all newest releases, 2 when it cannot be made.
+    stacks/NAME.toml and its lock are written into the first private catalogue, or into the checkout. Exit code: 0 if
+    the stack was written, 1 if the newest stack is up to date, 2 if it cannot be resolved.
     """
     known = load_stacks(places)
     folder = folder_for_new(places)
     if folder == folder_for_new(PACKAGE) and find_checkout() is None:
-        raise ReprosError(
-            "stacks of the installed package are not changed; name a catalogue of yours with --catalogue."
-        )
+        raise ReprosError("the installed package takes no new stacks; name a private catalogue with --catalogue.")
     check_new_name(name, folder, tuple(known))
     base, until = [*known.values()][-1], dt.datetime.now(dt.UTC).date() - dt.timedelta(1)
     wanted = plan_newest(name, base, folder, until)
@@ -108,7 +106,7 @@ def new(name: str, places: CatalogueLocations) -> int:
 
 
 @stacks.command(
-    short_help="Name what changed from one stack to another.", epilog=example("repros stacks compare 2026-07 current")
+    short_help="List what changed between two stacks.", epilog=example("repros stacks compare 2026-07 current")
 )
 @click.argument("old")
 @click.argument("new")
@@ -116,9 +114,8 @@ def new(name: str, places: CatalogueLocations) -> int:
 def compare(old: str, new: str, places: CatalogueLocations) -> int:
     """Say in Markdown what the evidence on the stack NEW shows that it does not show on OLD, a sentence per change.
 
-    A sentence names the packages whose releases decide the header's range, or else all that the script imports and that
-    have another release. `repros matrix --stack NAME` measures what is missing. Exit code: 0, or 2 when nothing is
-    measured on one of them.
+    A sentence names the packages that decide the header's range, or else all imported packages with another release.
+    `repros matrix --stack NAME` measures missing cells. Exit code: 0, or 2 if one of the stacks is not measured.
     """
     found, catalogue = evidence.read(None, places), load_catalogue(places)
     for name in (old, new):
@@ -148,7 +145,7 @@ def _show_stacks(places: CatalogueLocations, *, as_json: bool) -> None:
 
 
 def _show_outdated(places: CatalogueLocations, *, as_json: bool) -> int:
-    """Show for which packages `current` is not the newest, and return the exit code."""
+    """Print the packages of `current` that are behind the newest release, and return the exit code."""
     today = dt.datetime.now(dt.UTC).date()
     documented = {name for repro in load_catalogue(places) for name in repro.packages}
     lags = list(find_lags(stack("current", places), documented))
@@ -156,7 +153,7 @@ def _show_outdated(places: CatalogueLocations, *, as_json: bool) -> int:
     if as_json:
         echo_json([_lag_values(lag, today) for lag in lags])
     elif not lags:
-        show_text(out, "no package of current has a newer release", "green")
+        show_text(out, "all packages of current are up to date", "green")
     else:
         for lag in lags:
             for line in wrap(_lag_line(lag, today), out.width, hanging="  "):
@@ -183,7 +180,7 @@ def _lag_line(lag: Lag, today: dt.date) -> str:
 
 def _stack_lines(stack: Stack, width: int) -> list[Text]:
     ready = environments.ready(stack)
-    state = f"ready in {environments.environment_folder(stack)}" if ready else f"not made yet: {_cost(stack)}"
+    state = f"ready in {environments.environment_folder(stack)}" if ready else f"not created yet: {_cost(stack)}"
     versions = ", ".join(str(requirement).replace("==", " ") for requirement in stack.requirements)
     body = {stack.about: "", f"python {stack.python}, {versions}": "", state: "green" if ready else "dim"}
     lines = [Text(stack.name, "bold")]
@@ -195,7 +192,7 @@ def _stack_lines(stack: Stack, width: int) -> list[Text]:
 def _cost(stack: Stack) -> str:
     """Return the size of the environment with torch's CUDA build and with its CPU build."""
     if stack.cuda is None:
-        return "its size is not measured"
+        return "size not measured"
     cpu = f"; with UV_TORCH_BACKEND=cpu {_format_size(stack.cpu)}" if stack.cpu else ""
     return f"{_format_size(stack.cuda)}{cpu}"
 

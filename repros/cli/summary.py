@@ -23,9 +23,9 @@ from repros.text.styled import Text
 )
 @click.argument("file", type=click.Path(path_type=Path), default=LATEST)
 @narrowing_options
-@click.option("--allow-empty", is_flag=True, help="Exit with 0 when the file holds no result of the selection.")
-@click.option("--verbose", "-v", is_flag=True, help="Show each cell that could not be run.")
-@click.option("--quiet", "-q", is_flag=True, help="Show only the cells that do not agree, and the counts.")
+@click.option("--allow-empty", is_flag=True, help="Exit with 0 if the file has no result of the selection.")
+@click.option("--verbose", "-v", is_flag=True, help="Also print unavailable cells.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only cells that disagree, and the counts.")
 @json_option
 def summary(
     file: Path,
@@ -37,9 +37,9 @@ def summary(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Show the table of a results file again; exit code 1 when a cell disagreed.
+    """Print the table of a results file; exit code 1 if a cell disagreed.
 
-    FILE is .repros/latest.jsonl if not given.
+    The default FILE is .repros/latest.jsonl.
     """
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")

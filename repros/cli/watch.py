@@ -1,4 +1,4 @@
-"""`repros watch`: run a training program and name the documented failures that happen in it."""
+"""`repros watch`: run a training program and report documented failures in it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ FOUND = 3
     ),
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write findings there.")
-@click.option("--strict", is_flag=True, help="Exit with 3 if there is a finding, with 2 if the watch saw nothing.")
-@click.option("--every", type=click.IntRange(0), default=1000, show_default=True, help="Also look at every N-th step.")
-@click.option("--only", multiple=True, metavar="CHECK", help="Only this check, or those that begin so; repeatable.")
-@click.option("--skip", multiple=True, metavar="CHECK", help="Not this check, or those that begin so; repeatable.")
-@click.option("--first-nan", is_flag=True, help="Look at each step, and name where the first NaN or inf came from.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write the findings to this file."
+)
+@click.option("--strict", is_flag=True, help="Exit with 3 on a finding, with 2 if no process could be monitored.")
+@click.option("--every", type=click.IntRange(0), default=1000, show_default=True, help="Also inspect every N-th step.")
+@click.option("--only", multiple=True, metavar="CHECK", help="Run only checks with this name or prefix; repeatable.")
+@click.option("--skip", multiple=True, metavar="CHECK", help="Disable checks with this name or prefix; repeatable.")
+@click.option("--first-nan", is_flag=True, help="Inspect every step, and locate the origin of the first NaN or inf.")
 @program_option
-@click.option("--gpus", type=int, metavar="N", help="Run it on N simulated GPUs, as `repros simulate` does.")
+@click.option("--gpus", type=int, metavar="N", help="Run on N simulated GPUs, like `repros simulate`.")
 @catalogue_option
 def watch(
     command: tuple[str, ...],
@@ -58,16 +60,15 @@ def watch(
     strict: bool,
     first_nan: bool,
 ) -> int:
-    """Run a training program unchanged, and say when a documented failure happens in it.
+    """Run a training program unchanged, and report documented failures in it.
 
-    COMMAND is any program that starts Python: `python train.py`, torchrun, accelerate launch. Its output, its signals
-    and its exit code stay its own; findings go to stderr as they come. Steps 1, 2, 4, 8 ... are looked at closely.
-    Nothing is installed into its environment. If it crashes, its exceptions are compared as `repros match` compares
-    those of a log.
+    COMMAND is any program that starts Python: `python train.py`, torchrun, accelerate launch. Its output, signals and
+    exit code are unchanged; findings go to stderr as they occur. Steps 1, 2, 4, 8, ... are inspected in full. Nothing
+    is installed into its environment. If it crashes, its exceptions are matched as by `repros match`.
 
-    Exit code: the program's own; 128 plus the number of the signal that ended it; with --strict 3 if there is a
-    finding, and 2 if the program succeeds and no process of it was watched, or not all that it did; 2 if COMMAND cannot
-    be started, or if no check has a name after --only or --skip or begins with it.
+    Exit code: that of the program; 128 plus the signal's number if a signal ended it; with --strict, 3 on a finding,
+    and 2 if the program succeeds but monitoring was missing or incomplete; 2 if COMMAND cannot be started, or if
+    --only or --skip match no check.
     """
     refuse_unknown_checks([*only, *skip])
     interpreter = find_interpreter(python) if python is not None else None
@@ -94,7 +95,7 @@ def watch(
 
 
 def _judge(report: Report, code: int) -> int:
-    """Return the exit code of `--strict`: a program that the watch has not seen whole is no clean one."""
+    """Return the exit code of `--strict`: a program with incomplete monitoring is not a clean one."""
     if report.found:
         return FOUND
     return code if report.is_whole else code or BAD_INPUT

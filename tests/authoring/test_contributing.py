@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.script_tests import FILES
+from tools.script_tests import find_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ def test_the_installation_has_all_that_check_s_tests_need(tmp_path: Path) -> Non
     subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True)
     for line in lines:
         subprocess.run(f"{python} {line} --quiet", shell=True, cwd=ROOT, check=True)  # noqa: S602 - as a reader would
-    collect = [str(python), "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *FILES]
+    collect = [str(python), "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *find_files(ROOT)]
     done = subprocess.run(collect, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     subprocess.run([python, "-m", "ruff", "--version"], check=True)

@@ -39,6 +39,11 @@ def completions(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ("repros new x --family fab", ["fabric"]),
         (f"repros run --catalogue {RAISES} RPR-", ["RPR-9001"]),
         ("repros run --device s", ["sim"]),
+        ("repros run --on r", ["ray", "ray://"]),
+        ("repros run --on 2023-", []),
+        ("repros reduce train.py --clean-on 2023-", ["2023-05", "2023-12"]),
+        ("repros reduce train.py --stack 2023-", ["2023-05", "2023-12"]),
+        ("repros stacks --lock 2023-", ["2023-05", "2023-12"]),
         ("repros report RPR-0001 --form py", ["pytorch"]),
     ],
 )

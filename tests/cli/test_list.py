@@ -29,7 +29,7 @@ def test_scripts_without_a_header_are_named(repros: Command, here: Path) -> None
     (own / "conftest.py").write_text("")
     code, out, err = repros("list", "--catalogue", "failures")
     assert (code, out) == (0, "RPR-9001 A plain exception  every release of torch  not measured yet\n")
-    assert err == "left out: failures/lightning/forgotten.py has no [tool.repro] header\n"
+    assert err == "ignored: failures/lightning/forgotten.py has no [tool.repro] header\n"
     assert repros("list")[2] == "", "the package's own scripts all have one"
 
 
@@ -60,7 +60,7 @@ def test_filters(repros: Command) -> None:
     assert sorted(id_ for found in kinds.values() for id_ in found) == every
     assert {"RPR-0001", "RPR-0003", "RPR-0006", "RPR-0032"} & {*kinds["misuse"]} == {"RPR-0003"}
     assert sorted(kinds["misuse"] + kinds["limitation"]) == ids("--kind", "misuse", "--kind", "limitation")
-    assert repros("list", "--family", "fabric", "--strategy", "fused_adamw")[1] == "no documented failure fits\n"
+    assert repros("list", "--family", "fabric", "--strategy", "fused_adamw")[1] == "no documented failure matches\n"
 
 
 def test_as_json(repros: Command) -> None:
@@ -136,4 +136,4 @@ def test_words(repros: Command) -> None:
     assert {*ids("bitsandbytes")} >= {*ids("--package", "bitsandbytes")}
     assert ids("rpr-0022") == ["RPR-0022"]
     assert {"RPR-0025", "RPR-0042"} <= {*ids("hang")}
-    assert repros("list", "no", "such", "failure") == (0, "no documented failure fits\n", "")
+    assert repros("list", "no", "such", "failure") == (0, "no documented failure matches\n", "")

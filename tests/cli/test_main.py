@@ -106,29 +106,31 @@ def test_as_a_module_and_into_a_closed_pipe() -> None:
 LIST_HELP = """\
 Usage: repros list [OPTIONS] [WORD]...
 
-  List the documented failures, a line for each; a wide
-  terminal also shows which releases and stacks have it.
+  List the documented failures, one per line; wide
+  terminals also show affected releases and stacks.
 
   Each WORD must be in the id, the title, the name of the
-  script, the packages, or the error's class or message. A
-  failure must fit all of the options that are given, too,
-  and one value of a repeated option.
+  script, the packages, or the error's class or message.
+  All given options must match, and one value of a
+  repeated option.
 
 Options:
-  --family NAME     Only this folder; repeatable.
+  --family NAME     Only this family; repeatable.
   --strategy NAME   Only under this strategy; repeatable.
   --package NAME    Only in this package; repeatable.
   --kind KIND       Only this kind (bug, by design,
                     misuse, limitation); repeatable.
-  --silent          Only wrong results without an error.
-  -v, --verbose     Show path, strategies, devices and
-                    stacks of each.
-  --markdown        Print all failures as a Markdown table.
+  --silent          Only silent failures: wrong results
+                    without an error.
+  -v, --verbose     Also print path, strategies, devices
+                    and stacks.
+  --markdown        Print all failures as a Markdown
+                    table.
   --json            Print JSON instead of text.
-  --catalogue PATH  Script or folder of scripts to use
-                    instead of the package's own catalogue
-                    and those that REPROS_CATALOGUE or
-                    pyproject.toml names; repeatable.
+  --catalogue PATH  Use this script or folder of scripts
+                    instead of the package's catalogue and
+                    those of REPROS_CATALOGUE and
+                    pyproject.toml; repeatable.
   -h, --help        Show this message and exit.
 
   Example:

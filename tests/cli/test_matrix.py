@@ -204,7 +204,7 @@ def test_a_damaged_file_of_evidence_is_one_sentence(repros: Command, agreeing: s
 
 def test_evidence_that_decides_nothing_is_named_until_it_is_mended(repros: Command, agreeing: str) -> None:
     Path(agreeing).write_text(AGREEING.replace('raise ValueError("as documented")', "raise SystemExit(7)"))
-    named = "the evidence of RPR-9101 failing plain cpu 2023-12 is different, which tells nothing about a range; "
+    named = "the evidence of RPR-9101 failing plain cpu 2023-12 is different, which is no evidence about a range; "
     assert repros(*OPTIONS, agreeing, "--jobs", "1")[0] == 1
     code, out, _ = repros(*OPTIONS, agreeing)
     assert (code, named in out) == (1, True), "nothing is left to run, but it is not forgotten"

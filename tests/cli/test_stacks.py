@@ -24,7 +24,7 @@ def test_stacks(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = repros("stacks")
     assert code == 0
     assert out.startswith("2023-05\n  torch 2.0, which leaves")
-    assert "  not made yet: 2.3 GB to download, 4.5 GB on disk\n2023-12\n" in out
+    assert "  not created yet: 2.3 GB to download, 4.5 GB on disk\n2023-12\n" in out
     assert out.endswith("  ready in /cache/current\n")
 
 
@@ -48,7 +48,7 @@ def index_pages(**newer: dict[str, dt.date]) -> dict[str, tuple[str, bytes]]:
 
 def test_nothing_is_outdated(repros: Command, serve: Serve) -> None:
     serve(index_pages())
-    assert repros("stacks", "--outdated") == (0, "no package of current has a newer release\n", "")
+    assert repros("stacks", "--outdated") == (0, "all packages of current are up to date\n", "")
     assert repros("stacks", "--outdated", "--json") == (0, "[]\n", "")
 
 
@@ -177,8 +177,8 @@ def test_compare_without_evidence_says_how_to_get_it(repros: Command, tmp_path: 
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
-        ("--json", "--json before 'compare' has no effect; leave it out."),
-        (f"--catalogue={TOYS}", "--catalogue before 'compare' has no effect; write it behind."),
+        ("--json", "--json before 'compare' has no effect; remove it."),
+        (f"--catalogue={TOYS}", "--catalogue before 'compare' has no effect; write it after the subcommand."),
     ],
 )
 def test_options_of_the_list_before_a_subcommand_are_refused(repros: Command, option: str, problem: str) -> None:

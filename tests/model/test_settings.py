@@ -149,7 +149,7 @@ def test_settings_of_another_user_above_are_left_out_and_named(
     mine.mkdir()
     (mine / "requirements.txt").write_text("lightning==2.1.3\n")
     monkeypatch.chdir(mine)
-    said = f"left out: [tool.repros] of {file}, which belongs to another user; --catalogue names its catalogue\n"
+    said = f"ignored: [tool.repros] of {file}, which belongs to another user; to use its catalogue, pass --catalogue\n"
 
     assert find_catalogues() == CatalogueLocations(from_settings=(private,))
     assert main(["audit"]) == 1

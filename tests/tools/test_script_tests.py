@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine.catalogue import load
-from tools.script_tests import ALL, EACH, FILES, Ran, pytest_words, run_tests
+from tools.script_tests import Ran, find_files, pytest_words, run_tests
 
 ROOT = Path(__file__).parents[2]
 _SAMPLE = "takes failures that are there as samples"
@@ -41,7 +41,7 @@ OTHERS = {
     "tests/engine/matrix/test_ahead.py": _OWN,
     "tests/engine/matrix/test_changes.py": "compares stacks whose evidence is there, and no new failure can change it",
     "tests/engine/matrix/test_measure.py": _OWN,
-    "tests/diagnose/match/test_sightings.py": _SAMPLE,
+    "tests/diagnose/match/test_occurrences.py": _SAMPLE,
     "tests/sampled/test_first_sample.py": "checks the ids of what people report",
     "tests/sampled/test_reports.py": "checks the ids of what people report",
     "tests/tools/site/test_browser.py": _SLOW,
@@ -66,22 +66,18 @@ def files_with(pattern: str) -> set[str]:
     return {name for name, text in texts.items() if re.search(pattern, text)}
 
 
-def test_every_file_with_a_marked_test_is_collected() -> None:
-    assert files_with(rf"pytest\.mark\.({EACH}|{ALL})\b") == set(FILES)
-
-
 def test_a_file_that_reads_the_catalogue_has_marked_tests_or_a_reason() -> None:
     """Else a new script would pass `repros check` and fail `nox -s unit`."""
     readers = files_with(r"\bload\(\)|catalogue\.load\(|\bCATALOGUE\.r?glob\(|\bread_golden_logs\(")
-    assert readers - set(FILES) == set(OTHERS)
+    assert readers - set(find_files(ROOT)) == set(OTHERS)
 
 
 @pytest.mark.slow
 def test_each_file_has_tests_of_a_script_and_other_scripts_have_their_own() -> None:
     catalogue = load()
     first, other = catalogue.find("RPR-0001"), catalogue.find("RPR-0006")
-    chosen = collected(*pytest_words([first]))
-    assert {name.partition("::")[0] for name in chosen} == set(FILES)
+    chosen = collected(*pytest_words([first], ROOT))
+    assert {name.partition("::")[0] for name in chosen} == set(find_files(ROOT))
     each = [name.lower() for name in chosen if "[" in name]
     assert any(first.slug in name for name in each)
     assert any(first.id.lower() in name for name in each)
@@ -92,7 +88,7 @@ def test_each_file_has_tests_of_a_script_and_other_scripts_have_their_own() -> N
 
 def test_the_cases_of_several_scripts_are_chosen_at_once() -> None:
     catalogue = load()
-    words = pytest_words([catalogue.find("RPR-0001"), catalogue.find("RPR-0006")])
+    words = pytest_words([catalogue.find("RPR-0001"), catalogue.find("RPR-0006")], ROOT)
     assert words[3] == (
         "lr_finder_leaves_results_on_cpu or rpr-0001 or eval_mode_survives_fit or rpr-0006 or of_all_scripts"
     )

@@ -1,7 +1,4 @@
-"""`current` turned over to another stack: what is kept of it, under which name, and where that name is written.
-
-`tests/test_workflows.py` turns over the stack 2026-01, with another torch and failures that are gone since.
-"""
+"""`current` turned over to another stack: what is kept of it, under which name, and where that name is written."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Parts that several commands share."""
+"""Options, output and signals that several commands share."""

@@ -1,4 +1,4 @@
-"""`repros bisect SCRIPT` and `repros bisect -- COMMAND`: on which release a program changes what it shows."""
+"""`repros bisect SCRIPT` and `repros bisect -- COMMAND`: the release at which a program's outcome changes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from packaging.version import Version
 
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.script_options import make_task
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
-from repros.cli.shared.stranger import make_task
 from repros.cli.shared.streams import echo_json
 from repros.engine.environments.nightlies import more_index
 from repros.engine.stacks import stack
@@ -54,9 +54,9 @@ def bisect_script(
     every: bool,
     dry_run: bool,
     as_json: bool,
-    **way: Any,
+    **running: Any,
 ) -> int:
-    """Bisect a script, or the command after `--`; the arguments are the command's options, by name.
+    """Bisect a script, or the command after `--`. The arguments are the command's options by name.
 
     Returns:
         The exit code.
@@ -65,10 +65,10 @@ def bisect_script(
         ReprosError: the request cannot be met.
     """
     marks = parse_marks(good, bad, tolerance)
-    jobs = jobs or _choose_jobs(way["ranks"] or way["own_ranks"] or 1)
+    jobs = jobs or _choose_jobs(running["ranks"] or running["own_ranks"] or 1)
     program = _read_program(script, after)
     arguments = tuple(after or ()) if script else ()
-    task = make_task(program, arguments, watch=not no_watch, at_once=jobs, **way)
+    task = make_task(program, arguments, watch=not no_watch, at_once=jobs, **running)
     chosen = stack(stack_name or "current", places)
     question = ask_script(task, marks, chosen, _choose_package(task, package), oldest, newest, runs, index)
     if dry_run:
@@ -84,7 +84,7 @@ def _read_program(script: str | None, after: list[str] | None) -> Program:
 
 
 def _choose_package(task: Task, given: str | None) -> str:
-    """Return the package whose releases to try.
+    """Return the package to bisect.
 
     Raises:
         click.UsageError: none is given.
@@ -93,11 +93,11 @@ def _choose_package(task: Task, given: str | None) -> str:
         return str(canonicalize_name(given))
     known = ", ".join(dict.fromkeys(map(package_of, task.needs.modules)))
     which = f"; {task.script.origin} imports {known}" if known else ""
-    raise click.UsageError(f"Missing option '--package', whose releases to try{which}.")
+    raise click.UsageError(f"Missing option '--package', the package to bisect{which}.")
 
 
 def _choose_jobs(ranks: int) -> int:
-    """Return how many releases to run side by side, each with its ranks."""
+    """Return how many releases to test in parallel, each with its ranks."""
     cores, memory = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
     return max(1, min(cores, memory // JOB_MEMORY) // ranks)
 
@@ -112,7 +112,7 @@ def _answer(question: ScriptQuestion, jobs: int, *, every: bool, as_json: bool) 
             report_progress = partial(show_text, err)
             found = run_script_bisection(question, question.folder, report_progress, every=every, jobs=jobs)
     except KeyboardInterrupt as interruption:
-        show_text(err, "interrupted; the answers so far are kept for the next time", "yellow")
+        show_text(err, "interrupted; the results so far are cached", "yellow")
         return interruption_exit_code(interruption)
     except OSError as error:
         raise ReprosError(f"{error.filename or question.folder} cannot be used ({error.strerror}).") from error

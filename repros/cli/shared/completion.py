@@ -1,6 +1,6 @@
-"""Completion in the shell (Tab) of ids, variants, strategies, stacks, families and packages.
+"""Shell completion of ids, variants, strategies, stacks, families, packages and clusters.
 
-click writes the scripts: `eval "$(_REPROS_COMPLETE=bash_source repros)"`, and likewise for zsh and fish.
+click prints the scripts: `eval "$(_REPROS_COMPLETE=bash_source repros)"`, and likewise for zsh and fish.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations, find_catalogues
 
 Offer = Callable[[click.Context], Iterable[tuple[str, str]]]
-"""Returns names and a description of each, given the rest of the command line."""
+"""Returns names with a description each, given the rest of the command line."""
 
 
 class _CatalogueName(click.types.StringParamType):
@@ -34,7 +34,7 @@ class _CatalogueName(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002 - click hands it over
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Return the names that begin with the word, whatever its case."""
+        """Return the names with this prefix, ignoring case."""
         try:
             names = list(self._offer(ctx))
         except ReprosError:
@@ -44,7 +44,7 @@ class _CatalogueName(click.types.StringParamType):
 
 
 def add_completion(command: click.Command) -> None:
-    """Give completion to every parameter of a command that takes a name of the catalogue or of a stack."""
+    """Add completion to the parameters of a command that take a known name."""
     for parameter in command.params:
         if parameter.type is click.STRING and (offer := _OFFERS.get(parameter.name or "")):
             parameter.type = _CatalogueName(offer)
@@ -92,6 +92,11 @@ def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
         yield "home", "each repro's own"
 
 
+def _clusters(_: click.Context) -> Iterator[tuple[str, str]]:
+    yield "ray", "the cluster at RAY_ADDRESS, or a local one"
+    yield "ray://", "the address of a remote cluster"
+
+
 def _families(ctx: click.Context) -> Iterator[tuple[str, str]]:
     yield from ((repro.family, "") for repro in _catalogue(ctx))
 
@@ -110,7 +115,9 @@ _OFFERS: dict[str, Offer] = {
     "stack": _stacks,
     "stack_name": _stacks,
     "stacks": _stacks,
-    "on": _stacks,
+    "clean_on": _stacks,
+    "locked": _stacks,
+    "on": _clusters,
     "family": _families,
     "families": _families,
     "package": _packages,

@@ -1,4 +1,4 @@
-"""`repros match --confirm`: run the failures that a log may show."""
+"""`repros match --confirm`: run the candidates found in a log."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from repros.model import Environment
 from repros.model.catalogue import Catalogue
 
 RUNS = Path(".repros/match.jsonl")
-"""Results of `repros match --confirm`, kept apart from those of the latest `repros run`."""
+"""Results of `repros match --confirm`, separate from those of `repros run`."""
 
 
 def describe(python: Path) -> Environment:
-    """Return the environment that the candidates are run on, with its versions.
+    """Return the environment of the candidates, with its versions.
 
     Raises:
-        ReprosError: there is no interpreter, or it does not answer.
+        ReprosError: the interpreter is missing or does not respond.
     """
     return probe(choose_interpreter(python), sim=False, needs_torch=False)
 
@@ -39,7 +39,7 @@ def run_candidates(
         catalogue: the catalogue with the candidates.
         ids: ids of the candidates.
         python: the environment's interpreter or folder.
-        quiet: show progress on stderr, because stdout is for JSON.
+        quiet: show progress on stderr, since stdout has JSON.
     """
     observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
     with observer, interrupt_on_signals():

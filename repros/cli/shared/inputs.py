@@ -1,4 +1,4 @@
-"""Lookup of what the values of options name: a catalogue, an interpreter."""
+"""Lookup of the catalogue and the interpreter that options name."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CHECKOUT = Path("repros/catalogue")
 _PACKAGE = Path(__file__).parents[2]
 _OWN = (*("engine/catalogue.py", "engine/header", "engine/signature.py", "engine/values.py", "model"),)
 READERS = (*(_PACKAGE / name for name in _OWN), Path(packaging.__file__).parent)
-"""The code that makes a catalogue of scripts."""
+"""Code that a cached catalogue depends on."""
 
 
 def load_catalogue(places: CatalogueLocations) -> Catalogue:
-    """Load these catalogues, and name on stderr the scripts and stacks that are left out.
+    """Load catalogues, and report on stderr ignored scripts and stacks.
 
     Raises:
         ReprosError: there is no script.
@@ -33,7 +33,7 @@ def load_catalogue(places: CatalogueLocations) -> Catalogue:
     """
     catalogue = read_catalogue(places)
     for clash in (*catalogue.clashes, *stack_clashes(places)):
-        show_text(console(stderr=True), f"left out: {clash}", "yellow")
+        show_text(console(stderr=True), f"ignored: {clash}", "yellow")
     if not catalogue.repros:
         below = ", ".join(map(str, places.scripts))
         raise ReprosError(f"no repro script below {below}; expected files with a [tool.repro] header.")
@@ -41,7 +41,7 @@ def load_catalogue(places: CatalogueLocations) -> Catalogue:
 
 
 def read_catalogue(places: CatalogueLocations) -> Catalogue:
-    """Return these catalogues, read anew only if a script has changed.
+    """Return catalogues, from the cache unless a script has changed.
 
     Raises:
         HeaderError: a script's header is refused.
@@ -59,12 +59,12 @@ def _load(places: CatalogueLocations) -> Catalogue:
 
 @cache
 def make_requirement(text: str) -> Requirement:
-    """Return a requirement of a kept catalogue, of which many are equal."""
+    """Return a requirement of a cached catalogue; equal ones share an object."""
     return Requirement(text)
 
 
 def choose_interpreter(given: Path) -> Path:
-    """Return the interpreter of the user's environment to look at or to run cells in, and leave the environment alone.
+    """Return the interpreter of the user's environment, into which nothing is written.
 
     Raises:
         ReprosError: a folder that is not an environment.

@@ -1,4 +1,4 @@
-"""The option `--on`: the engine past one machine."""
+"""The option `--on`: the engine on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ on_option = click.option(
     "--on",
     metavar="ray|ray://HOST:PORT",
     callback=_check_address,
-    help="Run on the nodes of a Ray cluster: 'ray' is the one that RAY_ADDRESS names, or one on this "
-    "machine; 'ray://HOST:PORT' one that this machine is not part of. Needs `pip install \"repros[ray]\"`.",
+    help="Run on a Ray cluster: 'ray' is the one at RAY_ADDRESS or a local one, 'ray://HOST:PORT' a remote one. "
+    'Needs `pip install "repros[ray]"`.',
 )
-"""Add `--on`, which names the cluster to run cells on."""
+"""Add `--on`, the Ray cluster to run cells on."""
 
 
 def engine_on(on: str | None) -> AbstractContextManager[Engine]:
-    """Open the engine that `--on` names: this machine's without it; `--jobs` limits all nodes together.
+    """Open the engine that `--on` names, by default this machine's; `--jobs` limits all nodes together.
 
     Raises:
         ReprosError: Ray is not installed, or no cluster is at the address.

@@ -26,9 +26,11 @@ def _find_places(context: click.Context, _: click.Parameter, given: tuple[Path, 
 
 
 def name_foreign_settings(folder: Path | None = None) -> None:
-    """Say on stderr which settings are left out around a folder, by default the working directory."""
+    """Report on stderr which settings around a folder are ignored; the default is the working directory."""
     if (file := foreign_settings(folder)) is not None:
-        problem = f"left out: [tool.repros] of {file}, which belongs to another user; --catalogue names its catalogue"
+        problem = (
+            f"ignored: [tool.repros] of {file}, which belongs to another user; to use its catalogue, pass --catalogue"
+        )
         show_text(console(stderr=True), problem, "yellow")
 
 
@@ -40,15 +42,15 @@ catalogue_option = click.option(
     metavar="PATH",
     callback=_find_places,
     is_eager=True,  # other options' completion needs it
-    help="Script or folder of scripts to use instead of the package's own catalogue and those that REPROS_CATALOGUE "
-    "or pyproject.toml names; repeatable.",
+    help="Use this script or folder of scripts instead of the package's catalogue and those of REPROS_CATALOGUE and "
+    "pyproject.toml; repeatable.",
 )
-"""Add `--catalogue`, which takes the place of all other catalogues; the command gets the catalogues in use."""
+"""Add `--catalogue`, which replaces all other catalogues; the command gets the catalogues in use."""
 
 program_option = click.option(
-    "--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs are run."
+    "--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs run."
 )
-"""Add `--python` to a command that runs a program of the user's, whose PATH begins with the environment's folder."""
+"""Add `--python` to a command that runs the user's program with the environment's folder first on PATH."""
 
 
 def to_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[Device, ...]:
@@ -73,22 +75,22 @@ def narrowing_options(command: F) -> F:
 
 
 def side_by_side_options(variable: str | None = None) -> Callable[[F], F]:
-    """Return what adds `--jobs` and `--share-gpus`, by which cells share a machine.
+    """Return the decorator that adds `--jobs` and `--share-gpus`.
 
     Args:
-        variable: the environment variable that gives `--jobs`, too.
+        variable: environment variable with the value of `--jobs`.
     """
-    more = f" Also {variable} in the environment." if variable else ""
+    more = f" Environment variable: {variable}." if variable else ""
     jobs = click.option(
         "--jobs",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Run at most N cells at a time, and beside them those that are documented to hang; with 1, one after "
-        f"another in their order. If not given, as many as keep the cores busy, by earlier runs.{more}",
+        help="Run at most N cells in parallel, plus known hangs, which use no CPU; 1 = sequential. Default: as many as "
+        f"keep the cores busy, from the CPU time of earlier runs.{more}",
         envvar=variable,
     )
     share = click.option(
-        "--share-gpus", is_flag=True, help="Let cells run at the same time on one GPU; otherwise each has its own."
+        "--share-gpus", is_flag=True, help="Run several cells on one GPU; by default each has its own."
     )
 
     def add(command: F) -> F:
@@ -98,5 +100,5 @@ def side_by_side_options(variable: str | None = None) -> Callable[[F], F]:
 
 
 def example(*lines: str) -> str:
-    r"""Return the example at the end of a command's help; click's mark `\b` keeps its line breaks."""
+    r"""Return the example at the end of a command's help; click keeps the line breaks after `\b`."""
     return "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])

@@ -1,4 +1,4 @@
-"""The environments that the values of `--stack` and `--python` name."""
+"""The environments named by `--stack` and `--python`."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ def _read_requirement(option: str, text: str) -> Requirement:
     try:
         found = Requirement(text)
     except InvalidRequirement as error:
-        raise ReprosError(f"{option} {text!r} is no requirement ({str(error).splitlines()[0]}); {expected}.") from error
+        raise ReprosError(
+            f"{option} {text!r} is not a requirement ({str(error).splitlines()[0]}); {expected}."
+        ) from error
     if found.url is not None:
-        raise ReprosError(f"{option} {text!r} is an address and no release; {expected}.")
+        raise ReprosError(f"{option} {text!r} is an address, not a release; {expected}.")
     return found
 
 
@@ -61,8 +63,7 @@ def requirement_option(name: str, parameter: str, about: str) -> Callable[[F], F
 with_option = requirement_option(
     "--with",
     "wanted",
-    "Run on each stack with this package replaced or added, such as peft==0.13.0, in an environment made for it and "
-    "kept; repeatable.",
+    "Replace or add this package on each stack, such as peft==0.13.0, in a cached environment; repeatable.",
 )
 """Add `--with`."""
 

@@ -158,11 +158,11 @@ def test_what_a_release_has_repaired_stays_of_a_reduced_script(
     assert "version('tinylib') <" in source
     assert "unrelated" not in source
     assert main([*words, "--force", "--clean-with", "tiny lib"]) == 2
-    assert capsys.readouterr().err.startswith("repros: --clean-with 'tiny lib' is no requirement")
+    assert capsys.readouterr().err.startswith("repros: --clean-with 'tiny lib' is not a requirement")
 
 
 EXPECTED = "expected one such as torchmetrics==1.0.3."
-UNREAD = "is no requirement (Expected semicolon (after name with no version specifier) or end)"
+UNREAD = "is not a requirement (Expected semicolon (after name with no version specifier) or end)"
 NO_RELEASE = "there is no version of tinylib==9 and you require tinylib==9"
 WAY_OUT = "name another release, or replace what does not fit with a further --with."
 
@@ -171,7 +171,7 @@ WAY_OUT = "name another release, or replace what does not fit with a further --w
     ("wanted", "sentence"),
     [
         ("torch metrics", f"--with 'torch metrics' {UNREAD}; {EXPECTED}"),
-        ("tinylib @ file:///tmp/it", f"--with 'tinylib @ file:///tmp/it' is an address and no release; {EXPECTED}"),
+        ("tinylib @ file:///tmp/it", f"--with 'tinylib @ file:///tmp/it' is an address, not a release; {EXPECTED}"),
         ("tinylib==9", f"tiny with tinylib==9 cannot be resolved: {NO_RELEASE}; {WAY_OUT}"),
     ],
 )

@@ -1,6 +1,6 @@
-"""What the sessions of the noxfile share: what they install, where they run, and the cells of `nox -s repro`.
+"""Shared parts of the sessions in noxfile.py: installation, the tests' stack, the lock of the tools.
 
-The noxfile imports it in an environment with nox alone: the standard library and nox, nothing else.
+The noxfile imports it in an environment with nox alone: standard library and nox, nothing else.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ import os
 from pathlib import Path
 
 import nox
-import nox.command
 
 HERE = Path(__file__).parents[1]
-DISAGREES, REFUSED = "Returned code 1", "Returned code 2"
-"""What nox says of a `repros run` with a cell that disagrees, and of one that has not begun its results file."""
 PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
-"""Three at once on two cores, since many tests wait: for a deadline, or for a process that ends."""
+"""Three workers for two cores, since many tests wait for a deadline or for the end of a process."""
 LOCK = HERE / ".ci/tools.lock.txt"
 """The releases of all that the sessions install, with the hashes of their files; `nox -s lock_tools` renews it."""
 LOCK_HEAD = """\
@@ -33,22 +30,17 @@ APART = {
         "tests/scripts/reduce/test_reduce.py",
     ],
     "authoring": [f"tests/authoring/test_{name}.py" for name in ("gate", "contributing", "merge", "template")],
-    "workflows": ["tests/test_workflows.py"],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],
     "browser": [
-        "tools/measure/site/test_browser.py",
-        "tools/measure/site/test_lists.py",
-        "tools/measure/site/test_search.py",
+        "tests/tools/site/test_browser.py",
+        "tests/tools/site/test_lists.py",
+        "tests/tools/site/test_search.py",
     ],
 }
-"""Test files that have a session of their own, which `tests` leaves out."""
+"""Test files by the session that runs them; the session `tests` runs all others."""
 
-begun: set[str] = set()
-"""Results files that this run of nox has begun; its later sessions append to them."""
-ran: dict[str, str | None] = {}
-"""Strategies whose cells an earlier session of this run of nox has run, and how that run failed as a whole."""
 commands: list[str] = []
-"""The path of `repros`, once a session of this run of nox has installed it."""
+"""Path of `repros`, once a session of this run of nox has installed it."""
 
 
 def repros(session: nox.Session) -> str:
@@ -113,50 +105,3 @@ def run_inside(session: nox.Session, stack: str, group: str | None, module: str,
         session.run("uv", "pip", "install", *words, *group_requirements(group))
     environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}
     session.run(python, "-m", module, *arguments, env=environment, external=True)
-
-
-def run_together(session: nox.Session, strategy: str, file: str, options: list[str]) -> str | None:
-    """Run the cells of a strategy and of the sessions `repro` that follow, unless one before has run them.
-
-    Returns how that run failed as a whole, if it did; that a cell disagrees is in the results file.
-    """
-    if strategy not in ran:
-        together = [strategy, *waiting_strategies(session)]
-        problem = run_cells(session, together, file, options)
-        if problem == REFUSED and len(together) > 1:
-            session.log("this was refused for all strategies at once; each runs by itself")
-            together = [strategy]
-            problem = run_cells(session, together, file, options)
-        ran.update(dict.fromkeys(together, problem))
-    return ran.pop(strategy)
-
-
-def waiting_strategies(session: nox.Session) -> list[str]:
-    """Return the strategies of the sessions `repro` that follow in this run of nox; none if nox does not show them."""
-    manifest = getattr(getattr(session, "_runner", None), "manifest", None)
-    sessions = manifest.list_all_sessions() if manifest else ()
-    return [each.func.call_spec["strategy"] for each, waits in sessions if waits and each.name == "repro"]
-
-
-def run_cells(session: nox.Session, strategies: list[str], file: str, options: list[str]) -> str | None:
-    """Run the cells of strategies, and return how that failed, unless a cell disagrees: the results show which."""
-    cells, append = cells_of(strategies), ["--append"] if file in begun else []
-    problem = attempt(session, "run", *cells, "--results", file, *append, "--no-summary", *options)
-    if problem != REFUSED:
-        begun.add(file)
-    disagrees = problem == DISAGREES and attempt(session, "summary", file, *cells, "--quiet")
-    return None if disagrees else problem
-
-
-def cells_of(strategies: list[str]) -> list[str]:
-    """Return the options for the cells of strategies, of which there may be none."""
-    return [*(word for name in strategies for word in ("--strategy", name)), "--allow-empty"]
-
-
-def attempt(session: nox.Session, *words: str) -> str | None:
-    """Run `repros`, and return nox's words if it fails."""
-    try:
-        session.run(repros(session), *words, external=True)
-    except nox.command.CommandFailed as error:
-        return str(error)
-    return None

@@ -1,4 +1,4 @@
-"""What the commands that run somebody else's script have in common: its options, and the task that they describe."""
+"""Options of the commands that run an untrusted script, and the task made of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from repros.simulated_gpus.memory_size import parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOGS = Path(".repros/try.jsonl")
-"""The logs go beside where results would be."""
+"""Path of a results file, next to which the logs are written."""
 _MOST_RANKS = 64
 
 
@@ -46,34 +46,36 @@ def _to_bytes(_: click.Context, option: click.Parameter, text: str | None) -> in
 words_argument = click.argument("words", nargs=-1, type=click.Path(), metavar="[SCRIPT] [-- ARGS]...")
 _ISSUE = (
     click.option(
-        "--from-issue", "issue", type=click.Path(path_type=Path), metavar="FILE", help="Run an issue's code block."
+        "--from-issue", "issue", type=click.Path(path_type=Path), metavar="FILE", help="Run a code block of this issue."
     ),
-    click.option("--block", type=int, metavar="N", help="The issue's N-th code block; else the longest with imports."),
+    click.option(
+        "--block", type=int, metavar="N", help="Run the issue's N-th code block. Default: the longest with imports."
+    ),
 )
 _WAYS = (
     click.option(
         "--ranks",
         type=click.IntRange(1, _MOST_RANKS),
         metavar="N",
-        help="Start N ranks as torchrun does, also a single one.",
+        help="Launch N ranks like torchrun (N=1 allowed).",
     ),
     click.option(
         "--own-ranks",
         type=click.IntRange(2, _MOST_RANKS),
         metavar="N",
-        help="Expect the N ranks that SCRIPT starts itself: their hang is then seen before the time is up.",
+        help="SCRIPT launches N ranks itself; enables early hang detection.",
     ),
-    click.option("--gpus", type=int, metavar="N", help="Run it on N simulated GPUs, as `repros simulate` does."),
+    click.option("--gpus", type=int, metavar="N", help="Run on N simulated GPUs, like `repros simulate`."),
     click.option(
         "--timeout",
         type=click.FloatRange(1),
         default=120,
         show_default=True,
         metavar="SECONDS",
-        help="End it after so long; a hang of several ranks is seen sooner.",
+        help="Timeout in seconds; multi-rank hangs are detected earlier.",
     ),
     click.option(
-        "--memory", callback=_to_bytes, metavar="SIZE", help="Memory of each process; else its share of what is free."
+        "--memory", callback=_to_bytes, metavar="SIZE", help="Memory limit per process (default: free memory / ranks)."
     ),
     click.option(
         "--file-size",
@@ -81,9 +83,9 @@ _WAYS = (
         default="1GB",
         show_default=True,
         metavar="SIZE",
-        help="Size of each file that it writes.",
+        help="Size limit per written file.",
     ),
-    click.option("--network", is_flag=True, help="Let it have the network."),
+    click.option("--network", is_flag=True, help="Allow network access."),
 )
 
 
@@ -95,14 +97,14 @@ def issue_options(command: F) -> F:
 
 
 def running_options(command: F) -> F:
-    """Add the ranks and devices of a script, and its limits; the command hands their values to `make_task`."""
+    """Add the options for ranks, devices and limits of a script; the command passes their values to `make_task`."""
     for add in reversed(_WAYS):
         command = add(command)
     return command
 
 
 def find_script(words: tuple[str, ...], issue: Path | None, block: int | None) -> tuple[Script, tuple[str, ...]]:
-    """Return the script, and the words that it gets as arguments."""
+    """Return the script and its arguments."""
     if issue is not None:
         return read_issue(issue, block), words
     if not words:
@@ -126,29 +128,29 @@ def make_task(
     watch: bool = True,
     at_once: int = 1,
 ) -> Task:
-    """Return the task that the options describe.
+    """Return the task made of the options.
 
     Args:
-        script: the script, or a command, whose needs are not known.
-        arguments: its own arguments.
-        ranks: how many to start.
-        own_ranks: how many it starts itself.
-        gpus: simulated GPUs.
-        timeout: seconds that it gets.
-        memory: bytes of each process; None for its share of what is free.
-        file_size: bytes of each file.
-        network: whether it has the network.
-        watch: whether the checks of `repros watch` look at it.
-        at_once: how many such scripts share the free memory.
+        script: the script, or a command, whose dependencies are unknown.
+        arguments: the script's arguments.
+        ranks: number of ranks to launch.
+        own_ranks: number of ranks that the script launches itself.
+        gpus: number of simulated GPUs.
+        timeout: in seconds.
+        memory: limit per process in bytes; None divides the free memory by the ranks.
+        file_size: limit per file in bytes.
+        network: whether to allow network access.
+        watch: whether to run the checks of `repros watch`.
+        at_once: number of such scripts that share the free memory.
 
     Raises:
-        ReprosError: there cannot be so many GPUs, or the script's PEP 723 block is damaged.
-        click.UsageError: both kinds of ranks are given.
+        ReprosError: the number of GPUs is out of range, or the script's PEP 723 block is invalid.
+        click.UsageError: both `ranks` and `own_ranks` are given.
     """
     if gpus is not None:
         variables(gpus, hide_gpus=True)  # refuses a wrong number
     if ranks and own_ranks:
-        raise click.UsageError("--ranks and --own-ranks exclude each other: either starts the ranks.")
+        raise click.UsageError("--ranks and --own-ranks exclude each other: one of them launches the ranks.")
     options = Options(ranks or own_ranks or 1, own_ranks is not None, gpus, watch, ranks is not None)
     limits = Limits(timeout, memory or free_memory(options.ranks * at_once), file_size)
     needs = read_needs(script) if isinstance(script, Script) else Needs(())
@@ -156,13 +158,13 @@ def make_task(
 
 
 def ready_stacks(places: CatalogueLocations) -> tuple[str, ...]:
-    """Return the stacks whose environments have been made, `current` first, then the newer ones first."""
+    """Return the stacks with an environment, `current` first, then from newest to oldest."""
     names = [name for name, stack in load_stacks(places).items() if environments.ready(stack)]
     return ("current", *sorted((name for name in names if name != "current"), reverse=True))
 
 
 def try_on(task: Task, stacks: tuple[str, ...], places: CatalogueLocations) -> list[Attempt]:
-    """Run a script on stacks and return what was seen; say on stderr how it runs, and what was seen on each."""
+    """Run a script on stacks and return the runs; report on stderr how it runs, and each outcome."""
     err = console(stderr=True)
     where = choose_where(stacks, None, places)
     seen = []

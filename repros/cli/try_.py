@@ -1,4 +1,4 @@
-"""`repros try`: a stranger's script, or the code block of an issue, on chosen stacks, within walls."""  # noqa: N999 - the command's name
+"""`repros try`: an untrusted script, or the code block of an issue, in a sandbox on chosen stacks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, example, json_option
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.script_options import (
+    LOGS,
+    find_script,
+    issue_options,
+    make_task,
+    running_options,
+    words_argument,
+)
 from repros.cli.shared.signals import interrupt_on_signals
-from repros.cli.shared.stranger import LOGS, find_script, issue_options, make_task, running_options, words_argument
 from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, with_option
 from repros.engine.own_folder import new_log_folder
@@ -35,12 +42,10 @@ from repros.scripts.try_.text import describe_way_out, format_attempt, format_wa
 )
 @words_argument
 @issue_options
-@click.option(
-    "--stack", "stacks", multiple=True, metavar="NAME", help="Stack to run on; repeatable; current if not given."
-)
+@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Stack to run on; repeatable. Default: current.")
 @with_option
 @running_options
-@click.option("--no-watch", is_flag=True, help="Leave out the checks of `repros watch`.")
+@click.option("--no-watch", is_flag=True, help="Disable the checks of `repros watch`.")
 @json_option
 @catalogue_option
 def try_script(
@@ -53,28 +58,28 @@ def try_script(
     *,
     no_watch: bool,
     as_json: bool,
-    **way: Any,
+    **running: Any,
 ) -> int:
-    """Run somebody else's script on chosen stacks and say what happens, with the documented failures in it.
+    """Run an untrusted script in a sandbox on chosen stacks, and report the outcome and documented failures.
 
-    SCRIPT runs as it is, in a temporary folder, with the modules beside it that it imports, but with none of your
-    tokens, no network and no sight of your files, where the system allows that. For each stack the command says how it
-    ended: an exception with its signature, a hang with where each rank waits, or clean.
+    SCRIPT runs unmodified in a temporary folder, with the neighbouring modules that it imports. It has no access to
+    your tokens, the network or your files, where the system supports that. The outcome on each stack is an exception
+    with its signature, a hang (with each rank's wait location), or a clean exit.
 
-    What SCRIPT needs is read from its PEP 723 block and its imports; a stack that lacks some of it is left out, and the
-    command says what is missing. Nothing is installed without --with, which makes an environment of the stack's
-    versions with others in their place: it says first which, and the next time it is there.
+    Dependencies are read from the PEP 723 block and the imports of SCRIPT. A stack that lacks one is skipped, and the
+    missing packages are listed. Nothing is installed without --with, which changes packages of the stack: it prints the
+    changes first and caches the environment.
 
-    Exit code: 0 if nothing known or wrong was seen on any stack, 1 if something was, 2 if the request cannot be met.
+    Exit code: 0 if every run exits cleanly without a known failure, 1 otherwise, 2 if the request cannot be met.
     """
     script, arguments = find_script(words, issue, block)
     where = choose_where(stacks, None, places, default=("current",))
-    task = make_task(script, arguments, watch=not no_watch, **way)
+    task = make_task(script, arguments, watch=not no_watch, **running)
     catalogue, err = load_catalogue(places), console(stderr=True)
     report_progress = partial(show_text, err)
     with interrupt_on_signals():
         where = extend_stacks(where, wanted, report_progress)
-        running = attempt(
+        attempts = attempt(
             task,
             catalogue,
             where,
@@ -83,7 +88,7 @@ def try_script(
             begins=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
         seen: list[Attempt] = []
-        for each in running:
+        for each in attempts:
             if not as_json and each.sight.status is not Status.NOT_RUN:
                 _show(each, seen)
             seen.append(each)
@@ -91,7 +96,7 @@ def try_script(
 
 
 def _show(each: Attempt, before: list[Attempt]) -> None:
-    """Show what was seen on a stack, below what was seen on others."""
+    """Print the outcome on a stack, after those on others."""
     out = console()
     if before:
         show_text(out, "")
@@ -99,7 +104,7 @@ def _show(each: Attempt, before: list[Attempt]) -> None:
 
 
 def _finish(task: Task, seen: list[Attempt], *, as_json: bool) -> int:
-    """Show on which stacks the script did not run, or all as JSON, and return the exit code.
+    """Print the stacks on which the script did not run, or all outcomes as JSON, and return the exit code.
 
     Raises:
         ReprosError: the script ran nowhere.
