@@ -19,9 +19,10 @@ class Registrar {
  public:
   explicit Registrar(torch::Library& library) : library_(library) {}
 
-  // `name` has no namespace. Throws c10::Error if the operator has a kernel already.
+  // `name` has no namespace. Throws c10::Error if it has one, or if the operator has a kernel already.
   template <class Kernel>
   void impl(const std::string& name, Kernel&& kernel) {
+    TORCH_CHECK(name.find("::") == std::string::npos, "the name of an operator with its namespace: ", name);
     TORCH_CHECK(names_.insert(name).second, "two kernels are registered for the operator ", name);
     library_.impl(name.c_str(), std::forward<Kernel>(kernel));
   }

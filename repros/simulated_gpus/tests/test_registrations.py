@@ -29,12 +29,17 @@ int register_two(torch::Library& library) {
   }
   registrar.impl("relu_", torch::CppFunction::makeFromBoxedFunction<&run>());
   try {
+    registrar.impl("aten::abs", torch::CppFunction::makeFromBoxedFunction<&run>());
+    return 3;
+  } catch (const c10::Error& error) {
+  }
+  try {
     registrar.impl("relu", torch::CppFunction::makeFromBoxedFunction<&run>());
   } catch (const c10::Error& error) {
     const std::string expected = "two kernels are registered for the operator relu";
     return error.what_without_backtrace() == expected ? 0 : 2;
   }
-  return 3;
+  return 4;
 }
 
 int main() {
@@ -78,3 +83,18 @@ def test_each_source_has_anonymous_namespaces_of_its_own() -> None:
         assert enclosing == [], path
     assert len(sources) > 40
     assert {name: files for name, files in sources.items() if len(files) > 1} == {}
+
+
+def test_no_kernel_of_this_device_replaces_another(sim: Any) -> None:
+    torch = pytest.importorskip("torch")
+    kernels = defaultdict(list)
+    for name in torch._C._dispatch_get_all_op_names():
+        for line in torch._C._dispatch_dump(name).splitlines():
+            # "CUDA: registered at FILE:LINE :: SIGNATURE [ boxed unboxed ]", or "CUDA (inactive): ..."
+            key, _, kernel = line.partition(": registered at ")
+            if re.match(r"\S*/registrations\.cpp:", kernel):
+                kernels[name].append((key, kernel))
+    assert len(kernels) > 1000
+    assert {name: of_name for name, of_name in kernels.items() if any("inactive" in key for key, _ in of_name)} == {}
+    for name in ("aten::mul.Tensor", "aten::mm", "aten::_foreach_add_.Scalar", "aten::_softmax"):  # the fast path
+        assert [kernel.endswith("[ boxed unboxed ]") for key, kernel in kernels[name] if key == "CUDA"] == [True], name

@@ -59,6 +59,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -216,7 +217,8 @@ struct Unboxed<Operator, Result(Arguments...)> {
   }
 
   static void register_in(Registrar& registrar) {
-    const std::string name = Operator::name, overload = Operator::overload_name;
+    const auto name = std::string(Operator::name).substr(std::strlen("aten::"));
+    const std::string overload = Operator::overload_name;
     registrar.impl(overload.empty() ? name : name + "." + overload, TORCH_FN(call));
   }
 
