@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from repros.advise.audit.assess import assess
-from repros.advise.audit.assessment import Status
+from repros.advise.audit.assessment import AuditStatus
 from repros.advise.audit.formats import FormatName, choose_format
 from repros.advise.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
 from repros.advise.audit.report import AuditReport, build_report
@@ -122,5 +122,5 @@ def _read_ignores(
 
 
 def _exit_code(report: AuditReport, *, strict: bool) -> int:
-    counted = {Status.AFFECTED, *({Status.POSSIBLE, Status.UNKNOWN} if strict else ())}
+    counted = {AuditStatus.AFFECTED, *({AuditStatus.POSSIBLE, AuditStatus.UNKNOWN} if strict else ())}
     return AFFECTED if report.with_status(*counted) else CLEAN

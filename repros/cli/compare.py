@@ -17,9 +17,9 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json
 from repros.diagnose.compare.inside.request import Request
 from repros.diagnose.compare.json_format import result_to_json
-from repros.diagnose.compare.launch import Program, split_commands
+from repros.diagnose.compare.launch import ProgramCommand, split_commands
 from repros.diagnose.compare.recording import Recording, record
-from repros.diagnose.compare.run import Result
+from repros.diagnose.compare.run import CompareResult
 from repros.diagnose.compare.run import compare as compare_runs
 from repros.diagnose.compare.text import format_result, format_runs
 from repros.diagnose.watch.session import Options, event_folder
@@ -111,14 +111,14 @@ def compare(
     if stack is not None and python is not None:
         raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
     chosen = find_interpreter(python) if python is not None else None
-    programs = [Program(command, chosen) for command in split_commands(words)]
+    programs = [ProgramCommand(command, chosen) for command in split_commands(words)]
     options = Options(every=1, simulated=variables(gpus) if gpus is not None else {})
     logs = new_log_folder(_LOGS)
     with contextlib.ExitStack() as folders:
         pythons = folders.enter_context(_interpreters(stack, places))
         runs: list[Recording] = []
         for place, program in enumerate(programs):
-            started = program if pythons is None else program.by(pythons[place])
+            started = program if pythons is None else program.with_python(pythons[place])
             started = started if ranks is None else started.on_ranks(ranks[place])
             request = Request(None if steps is None else steps + (offset if place == 0 else 0), seed)
             folder = folders.enter_context(event_folder())
@@ -143,7 +143,7 @@ def _interpreters(names: tuple[str, str] | None, places: CatalogueLocations) -> 
         yield [ensure(each, lambda line: show_text(err, line)) for each in stacks]
 
 
-def _record(program: Program, options: Options, request: Request, folder: Path, log: Path) -> Recording:
+def _record(program: ProgramCommand, options: Options, request: Request, folder: Path, log: Path) -> Recording:
     """Run a program and return its recording, which is whole: what is missing may be what differs.
 
     Raises:
@@ -154,7 +154,7 @@ def _record(program: Program, options: Options, request: Request, folder: Path, 
     run = record(program.command, replace(options, python=program.python), request, folder, log)
     if run.failures:
         raise ReprosError(f"the recording of the {name} run failed in {run.failures[0]}; please report it.")
-    if not run.is_whole:
+    if not run.is_complete:
         problem = f"the {name} run could not write all events (is the disk full?); set TMPDIR to a folder with room."
         raise ReprosError(problem)
     if not any(folder.glob("*.jsonl")):
@@ -163,7 +163,7 @@ def _record(program: Program, options: Options, request: Request, folder: Path, 
     return run
 
 
-def _show(result: Result, exits: tuple[int, int], *, as_json: bool) -> int:
+def _show(result: CompareResult, exits: tuple[int, int], *, as_json: bool) -> int:
     """Show a result and return the exit code."""
     for line in format_runs(_NAMES, exits):
         show_text(console(stderr=True), line, "yellow")

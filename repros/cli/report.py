@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from repros.advise.report.build import IssueReport, build, shows_failure
+from repros.advise.report.collect_env import collect_env
 from repros.advise.report.markdown import Form, markdown
-from repros.advise.report.redact import Identity
-from repros.advise.report.stranger.markdown import script_markdown
-from repros.advise.report.torch_env import collect_env
+from repros.advise.report.redact import MachineIdentity
+from repros.advise.report.script.markdown import script_markdown
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, example, narrowing_options
@@ -149,7 +149,7 @@ def _report_script(
         task,
         seen,
         lambda name: _collect_env_once(environments.environment_folder(known[name]) / "bin/python"),
-        Identity.of_this_machine(),
+        MachineIdentity.of_this_machine(),
     )
     if not found.runs:
         raise ReprosError(f"the script ran nowhere: {'; '.join(each.sight.note or '' for each in seen)}.")
@@ -206,7 +206,7 @@ def _reports(
                 f"{file} has no result of {repro.id}; run it where it fails: repros report {repro.id} --python PATH"
             )
         describe = functools.partial(_torch_env, load_stacks(catalogue.locations))
-        yield build(repro, own, describe, Identity.of_this_machine(), catalogue.locations)
+        yield build(repro, own, describe, MachineIdentity.of_this_machine(), catalogue.locations)
 
 
 def _choose_repros(catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[RecordLine], file: Path) -> list[Repro]:

@@ -179,7 +179,7 @@ _LOG = "tests/diagnose/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
         (("match", _LOG), {"repros.engine.evidence", "repros.advise.audit"}),
         (("list",), {"repros.diagnose.match", "repros.advise.audit"}),
         (("show", "RPR-0001"), {"repros.diagnose.match", "repros.advise.audit", "repros.engine.evidence"}),
-        (("audit", "pins.txt"), {"repros.diagnose.match", "pip_requirements_parser", "packaging.pylock"}),
+        (("audit", "pyproject.toml"), {"repros.diagnose.match", "pip_requirements_parser", "packaging.pylock"}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(
@@ -188,9 +188,9 @@ def test_a_command_imports_only_what_it_needs(
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("REPROS_CACHE_DIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "pins.txt").write_text("torch==2.6.0\n")
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["torch==2.6.0"]\n')
     script = "import sys; from repros.cli import main; main(sys.argv[1:]); print(*sys.modules)"
-    words = tuple(str(tmp_path / word if word == "pins.txt" else word) for word in words)
+    words = tuple(str(tmp_path / word if word == "pyproject.toml" else word) for word in words)
     for _ in range(2):  # the first keeps the catalogue for the second
         command = [sys.executable, "-c", script, *words]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repros.advise.audit.ignore import read_ignores
 from repros.advise.audit.sources import read_source
-from repros.advise.report.redact import Identity, Redactor
+from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.authoring.new.form import LABELS, parse_form
 from repros.diagnose.match import log, match_log
 from repros.engine import record
@@ -29,7 +29,7 @@ SECONDS = 10
 """Limit of processor time for one input of at most some ten thousand characters."""
 MEGABYTES = 300
 """Limit of the growth of memory over all inputs of one parser."""
-REDACTOR = Redactor(Identity())
+REDACTOR = Redactor(MachineIdentity())
 CATALOGUE = load()
 
 WORDS: dict[str, list[str]] = {

@@ -112,7 +112,7 @@ def record_variant(repro: Repro, variant: Variant, pythons: tuple[Path, Path], f
         finally:
             os.chdir(here)
     shutil.rmtree(folder / "work", ignore_errors=True)
-    ending = {"code": made.code, "failures": made.failures, "whole": made.is_whole}
+    ending = {"code": made.code, "failures": made.failures, "whole": made.is_complete}
     (folder / ENDING).write_text(json.dumps({**ending, "seconds": round(time.monotonic() - begun, 1)}))
 
 

@@ -8,7 +8,7 @@ from functools import cache, partial
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.advise.audit.assessment import Aspect, Assessment, Condition, Status
+from repros.advise.audit.assessment import Aspect, Assessment, AuditStatus, Condition
 from repros.advise.audit.evidence_summary import group_by_repro, summarise_evidence
 from repros.advise.audit.subject import Constraint, Subject
 from repros.advise.audit.unaffected import find_unaffected
@@ -18,10 +18,10 @@ from repros.model.affected import AnyOf, Overlap, Term, all_overlap, packages_of
 from repros.model.unmeasured import UnmetRequirement, existence, find_unmet, settle
 
 _STATUSES = {
-    Overlap.ALL: Status.AFFECTED,
-    Overlap.SOME: Status.POSSIBLE,
-    Overlap.NONE: Status.CLEAR,
-    Overlap.UNKNOWN: Status.UNKNOWN,
+    Overlap.ALL: AuditStatus.AFFECTED,
+    Overlap.SOME: AuditStatus.POSSIBLE,
+    Overlap.NONE: AuditStatus.CLEAR,
+    Overlap.UNKNOWN: AuditStatus.UNKNOWN,
 }
 Answers = list[tuple[AnyOf, Overlap]]
 
@@ -45,7 +45,7 @@ def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Ite
         )
 
 
-def _judge(repro: Repro, subject: Subject) -> tuple[Status, tuple[Condition, ...]]:
+def _judge(repro: Repro, subject: Subject) -> tuple[AuditStatus, tuple[Condition, ...]]:
     """Return whether a failure concerns a subject, and the conditions that explain it."""
 
     def answers(conditions: Iterable[AnyOf]) -> Answers:
@@ -140,7 +140,7 @@ def _compare_names(subject: Subject, term: Term) -> Iterator[tuple[str | None, t
 
 def _explanation(
     answers: Iterable[tuple[AnyOf, Overlap]],
-    status: Status,
+    status: AuditStatus,
     subject: Subject,
     aspect: Aspect = Aspect.AFFECTED,
     source: str | None = None,
@@ -149,7 +149,7 @@ def _explanation(
 
     That a package is there explains nothing where a range of it does.
     """
-    deciding = {Status.CLEAR: {Overlap.NONE}, Status.UNKNOWN: {Overlap.UNKNOWN}}.get(status, {*Overlap})
+    deciding = {AuditStatus.CLEAR: {Overlap.NONE}, AuditStatus.UNKNOWN: {Overlap.UNKNOWN}}.get(status, {*Overlap})
     explained: set[str] = set()
     for condition, overlap in answers:
         for term in condition.terms if overlap in deciding else ():
@@ -163,10 +163,10 @@ def _explanation(
                 )
 
 
-def _exceptions(repro: Repro, status: Status, subject: Subject) -> Iterator[Variant]:
+def _exceptions(repro: Repro, status: AuditStatus, subject: Subject) -> Iterator[Variant]:
     """Yield the variants that fail where the failure is documented not to occur, or do not where it is."""
-    documented = Overlap.ALL if status is Status.AFFECTED else Overlap.NONE
-    if status not in {Status.AFFECTED, Status.CLEAR}:
+    documented = Overlap.ALL if status is AuditStatus.AFFECTED else Overlap.NONE
+    if status not in {AuditStatus.AFFECTED, AuditStatus.CLEAR}:
         return
     compare = partial(_compare, subject)
     present = all_overlap(_presence(package).evaluate(compare) for package in repro.packages)

@@ -24,7 +24,7 @@ _VERBS = {
 }
 
 
-class Status(StrEnum):
+class AuditStatus(StrEnum):
     """Whether a failure concerns a subject."""
 
     AFFECTED = "affected"
@@ -92,7 +92,7 @@ class Assessment:
     """One failure, compared with one subject."""
 
     repro: Repro
-    status: Status
+    status: AuditStatus
     conditions: tuple[Condition, ...]
     """The conditions that explain the status."""
     fixed: tuple[str, ...]

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from repros.advise.audit.assessment import Assessment, Status
+from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.ignore import Ignore
 from repros.advise.audit.subject import Subject
 
@@ -25,7 +25,7 @@ class AuditReport:
     unused: tuple[Ignore, ...]
     """Ignores of failures that do not concern the subject."""
 
-    def with_status(self, *statuses: Status) -> list[Assessment]:
+    def with_status(self, *statuses: AuditStatus) -> list[Assessment]:
         """Return the assessments of these statuses."""
         return [assessment for assessment in self.assessments if assessment.status in statuses]
 
@@ -38,9 +38,9 @@ def build_report(
     concerned = set()
     for assessment in assessments:
         ignore = ignores.get(assessment.repro.id)
-        if assessment.status is not Status.CLEAR:
+        if assessment.status is not AuditStatus.CLEAR:
             concerned.add(assessment.repro.id)
-        if ignore is None or ignore.is_expired(today) or assessment.status is Status.CLEAR:
+        if ignore is None or ignore.is_expired(today) or assessment.status is AuditStatus.CLEAR:
             shown.append(assessment)
         else:
             ignored.append((assessment, ignore))

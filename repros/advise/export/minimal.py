@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from repros.advise.export.edits import Edit, Source, globals_read, names_loaded, without_blank_lines
-from repros.advise.export.fold import fold
+from repros.advise.export.fold_branches import fold
 from repros.advise.export.pins import ExportError
+from repros.advise.export.source_edits import SourceEdit, SourceText, globals_read, names_loaded, without_blank_lines
 from repros.model import Repro
 
 _LONGEST_LINE = 120
@@ -33,7 +33,7 @@ def minimal_code(repro: Repro, code: str, variants: Sequence[str]) -> str:
         ExportError: the script does not choose its variant as the scripts of the catalogue do.
     """
     text = fold(code, variants)
-    source = Source(text)
+    source = SourceText(text)
     table = _table(repro, source)
     if not set(variants) <= _entries(source, table).keys():
         raise _refusal(repro)
@@ -41,7 +41,7 @@ def minimal_code(repro: Repro, code: str, variants: Sequence[str]) -> str:
     return without_blank_lines(_without_unused_imports(_without_unused(text)))
 
 
-def _table(repro: Repro, source: Source) -> ast.Assign:
+def _table(repro: Repro, source: SourceText) -> ast.Assign:
     for node in source.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "VARIANTS":
             return node
@@ -52,7 +52,7 @@ def _refusal(repro: Repro) -> ExportError:
     return ExportError(f"{repro.path} has no VARIANTS = {{v.__name__: v for v in (failing, fixed)}}; export it whole.")
 
 
-def _reduce_table(source: Source, table: ast.Assign, variants: Sequence[str]) -> str:
+def _reduce_table(source: SourceText, table: ast.Assign, variants: Sequence[str]) -> str:
     """Return the script with a table of the chosen variants."""
     entries = _entries(source, table)
     if isinstance(table.value, ast.DictComp):
@@ -63,7 +63,7 @@ def _reduce_table(source: Source, table: ast.Assign, variants: Sequence[str]) ->
     return edit.apply(source.text)
 
 
-def _entries(source: Source, table: ast.Assign) -> dict[str, str]:
+def _entries(source: SourceText, table: ast.Assign) -> dict[str, str]:
     """Return the text of each variant's value in the table; none if it is of another form."""
     if isinstance(table.value, ast.Dict):
         pairs = zip(table.value.keys, table.value.values, strict=True)
@@ -72,16 +72,16 @@ def _entries(source: Source, table: ast.Assign) -> dict[str, str]:
     return {node.id: node.id for node in ast.walk(names) if isinstance(node, ast.Name)}
 
 
-def _without_choice(source: Source, table: ast.Assign, variant: str) -> str:
+def _without_choice(source: SourceText, table: ast.Assign, variant: str) -> str:
     """Return the script that runs one variant: without the table, the refusal and the parameters for its name."""
     entry = _entries(source, table)[variant]
     needs_brackets = isinstance(ast.parse(entry, mode="eval").body, (ast.Lambda, ast.IfExp))
     text = source.text
-    while edit := next(_inlined(Source(text), f"({entry})" if needs_brackets else entry), None):
+    while edit := next(_inlined(SourceText(text), f"({entry})" if needs_brackets else entry), None):
         text = edit.apply(text)
-    while edit := next(_without_parameter(Source(text)), None):
+    while edit := next(_without_parameter(SourceText(text)), None):
         text = edit.apply(text)
-    for node in ast.walk((main := Source(text)).tree):
+    for node in ast.walk((main := SourceText(text)).tree):
         if isinstance(node, ast.FunctionDef) and node.name == "main":
             edits = [
                 main.replace(name, f'"{variant}"')
@@ -95,7 +95,7 @@ def _without_choice(source: Source, table: ast.Assign, variant: str) -> str:
     return text
 
 
-def _inlined(source: Source, entry: str) -> Iterator[Edit]:
+def _inlined(source: SourceText, entry: str) -> Iterator[SourceEdit]:
     """Yield the edits that put the variant's own value in the place of the table."""
     for node in ast.walk(source.tree):
         is_refusal = isinstance(node, ast.If) and ast.unparse(node.test) == "variant not in VARIANTS"
@@ -107,7 +107,7 @@ def _inlined(source: Source, entry: str) -> Iterator[Edit]:
             yield source.replace(node, entry)
 
 
-def _without_parameter(source: Source) -> Iterator[Edit]:
+def _without_parameter(source: SourceText) -> Iterator[SourceEdit]:
     """Yield the edits that remove `variant` from functions that do not read it, and from the calls of them."""
     functions = [node for node in source.tree.body if isinstance(node, ast.FunctionDef) and node.name != "main"]
     for function in functions:
@@ -124,7 +124,7 @@ def _without_parameter(source: Source) -> Iterator[Edit]:
         header = source.line(function.lineno)
         start = source.text.index(header)
         header_without = _PARAMETER.sub("", header, count=1).replace("(, ", "(").replace(", )", ")")
-        yield Edit(start, start + len(header), header_without)
+        yield SourceEdit(start, start + len(header), header_without)
 
 
 def _passes(call: ast.Call, function: str) -> bool:
@@ -138,7 +138,7 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 def _without_unused(text: str) -> str:
     """Return the script without the functions, classes and constants that nothing uses."""
-    source = Source(text)
+    source = SourceText(text)
     used = _used(source.tree)
     # From the end on, so that the places before stay; what is unused adds nothing to what is used.
     for node, following in reversed([*pairwise([*source.tree.body, None])]):
@@ -147,12 +147,12 @@ def _without_unused(text: str) -> str:
             if following and _is_text(following):  # a constant's documentation
                 text = source.remove(following).apply(text)
             text = source.remove(node).apply(text)
-    while edit := next(_unused_locals(Source(text)), None):
+    while edit := next(_unused_locals(SourceText(text)), None):
         text = edit.apply(text)
     return text
 
 
-def _unused_locals(source: Source) -> Iterator[Edit]:
+def _unused_locals(source: SourceText) -> Iterator[SourceEdit]:
     """Yield the edits that remove local variables of which only branches that are gone made use."""
     for function in ast.walk(source.tree):
         if not isinstance(function, ast.FunctionDef):
@@ -195,7 +195,7 @@ def _used(tree: ast.Module) -> set[str]:
 
 
 def _without_unused_imports(text: str) -> str:
-    source = Source(text)
+    source = SourceText(text)
     used = names_loaded(source.tree)
     for node in reversed(source.tree.body):
         if not isinstance(node, (ast.Import, ast.ImportFrom)):

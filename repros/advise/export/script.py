@@ -17,10 +17,10 @@ from packaging.requirements import Requirement
 from repros import __version__
 from repros.advise.export.minimal import minimal_code
 from repros.advise.export.pins import ExportError, Pins
+from repros.engine.header.block import BLOCK
 from repros.model import Device, Repro, Variant
 from repros.model.errors import UnknownNameError
 
-_BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$\n?", re.MULTILINE)
 _TABLE = re.compile(r"^# \[[\w.\"-]+\]\s*$", re.MULTILINE)
 _MAIN = re.compile(r"^def main\([^)]*\)", re.MULTILINE)
 _DEFAULT = re.compile(r"(?P<name>\bvariant|\bstrategy)(?P<equals>[^,=]*=\s*)(?P<quote>[\"'])(?P<value>.*?)(?P=quote)")
@@ -98,9 +98,9 @@ def _find(repro: Repro, name: str) -> Variant:
 def _parts(repro: Repro) -> tuple[str, str]:
     """Return the lines in a script's header, and its code from the docstring on."""
     source = repro.path.read_text(encoding="utf-8")
-    block = _BLOCK.search(source)
+    block = BLOCK.search(source)
     assert block is not None  # the header was read
-    return block["content"], source[block.end() :]
+    return block["content"], source[block.end() :].removeprefix("\n")
 
 
 def _header(pins: Pins, rest: str = "") -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repros.advise.export import pins, script
-from repros.advise.report.redact import Identity, Redactor
-from repros.advise.report.tracebacks import Scripts, last_traceback
+from repros.advise.report.redact import MachineIdentity, Redactor
+from repros.advise.report.tracebacks import ScriptVersions, last_traceback
 from repros.engine.record import RecordLine, is_own_environment
 from repros.engine.stacks import load_stacks
 from repros.model import ExpectedOutcome, FailureKind, Repro, Role, Stack, Upstream, Variant, Verdict
@@ -33,7 +33,7 @@ class VariantSummary:
 
 
 @dataclass(frozen=True)
-class Failure:
+class ReportedFailure:
     """A failure, as the catalogue describes it."""
 
     id: str
@@ -98,7 +98,7 @@ class EnvironmentSummary:
 class IssueReport:
     """Everything to report about one repro."""
 
-    failure: Failure
+    failure: ReportedFailure
     environments: tuple[EnvironmentSummary, ...]
     runs: tuple[RunSummary, ...]
     traceback: str
@@ -109,7 +109,7 @@ def build(
     repro: Repro,
     lines: Iterable[RecordLine],
     collect: Collect,
-    identity: Identity,
+    identity: MachineIdentity,
     places: CatalogueLocations = PACKAGE,
 ) -> IssueReport:
     """Build the redacted report of a repro from its record lines.
@@ -133,7 +133,7 @@ def build(
     redactor = Redactor(identity, failure.script if public else "")
     shown = failure if public else redactor.redact_value(failure)
     failed = sorted(filter(shows_failure, ordered), key=lambda line: line["variant"] != "failing")
-    scripts = Scripts.of(repro, failure.path, shown.script)
+    scripts = ScriptVersions.of(repro, failure.path, shown.script)
     return IssueReport(
         shown,
         redactor.redact_value(environments),
@@ -147,8 +147,8 @@ def shows_failure(line: RecordLine) -> bool:
     return line.get("signature") is not None and Verdict(line["verdict"]) is not Verdict.INFRA
 
 
-def _describe_failure(repro: Repro, lines: Sequence[RecordLine], stacks: Mapping[str, Stack]) -> Failure:
-    return Failure(
+def _describe_failure(repro: Repro, lines: Sequence[RecordLine], stacks: Mapping[str, Stack]) -> ReportedFailure:
+    return ReportedFailure(
         id=repro.id,
         title=repro.title,
         silent=repro.silent,

@@ -1,6 +1,6 @@
 """Redaction of texts before they are published: names of people and machines, and secrets.
 
-Two sources of rules: the facts about this machine (:class:`Identity`: names, home folders, the values of its
+Two sources of rules: the facts about this machine (:class:`MachineIdentity`: names, home folders, the values of its
 environment variables), and the shapes of private data from anywhere (tokens, addresses, keys). In doubt, text is
 redacted. Every expression is linear in the text: no repetition within a repetition.
 """
@@ -18,7 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from repros.advise.report.shapes import INVISIBLE, PRIVATE_NAME, SHAPES, VALUE
+from repros.advise.report.private_patterns import INVISIBLE, PRIVATE_NAME, PRIVATE_PATTERNS, VALUE
 from repros.model.secret_names import SECRET_NAME
 from repros.text.control import remove_controls
 
@@ -49,7 +49,7 @@ _PUBLIC_HOSTS = (
 
 
 @dataclass(frozen=True)
-class Identity:
+class MachineIdentity:
     """Identifying facts about this machine: users, hosts, home folders, environment variables."""
 
     homes: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Identity:
     """Environment variables; each value becomes its variable's name."""
 
     @classmethod
-    def of_this_machine(cls) -> Identity:
+    def of_this_machine(cls) -> MachineIdentity:
         """Return the identity of the machine and the user that this runs on."""
         home = str(Path.home())
         users = {os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")}
@@ -84,7 +84,7 @@ class Identity:
 class Redactor:
     """Redacts texts: one machine's identity, and everything with the shape of private data."""
 
-    def __init__(self, identity: Identity, public: str = "") -> None:
+    def __init__(self, identity: MachineIdentity, public: str = "") -> None:
         """Compile the rules.
 
         Args:
@@ -100,7 +100,7 @@ class Redactor:
         text = INVISIBLE.sub("", remove_controls(text))
         for pattern, placeholder in self._exact:
             text = pattern.sub(placeholder, text)
-        for pattern, put in (*_KEYS, *SHAPES, *_SHAPES):
+        for pattern, put in (*_KEYS, *PRIVATE_PATTERNS, *_PATTERNS):
             text = pattern.sub(put, text)
         return text
 
@@ -122,7 +122,7 @@ class Redactor:
 _Rule = tuple[re.Pattern[str], str]
 
 
-def _folder_rules(identity: Identity) -> Iterable[_Rule]:
+def _folder_rules(identity: MachineIdentity) -> Iterable[_Rule]:
     """Yield rules for folders, the longest first: the working directory may lie in the home. `/` is left out."""
     folders = [(identity.folder, "."), *((home, "~") for home in identity.homes)]
     for folder, placeholder in sorted(folders, key=lambda item: -len(item[0])):
@@ -131,7 +131,7 @@ def _folder_rules(identity: Identity) -> Iterable[_Rule]:
             yield re.compile(re.escape(trimmed) + r"(?![\w-])"), placeholder
 
 
-def _variable_rules(identity: Identity, words: set[str]) -> Iterable[_Rule]:
+def _variable_rules(identity: MachineIdentity, words: set[str]) -> Iterable[_Rule]:
     """Yield rules for the values of variables, the longest first: a value may contain another."""
     for name, value in sorted(dict(identity.values).items(), key=lambda item: -len(item[1])):
         bare = value.strip().rstrip("/")
@@ -144,7 +144,7 @@ def _variable_rules(identity: Identity, words: set[str]) -> Iterable[_Rule]:
         yield re.compile(re.escape(bare).join(edges), re.IGNORECASE if is_secret else 0), f"{{{name}}}"
 
 
-def _name_rules(identity: Identity, words: set[str]) -> Iterable[_Rule]:
+def _name_rules(identity: MachineIdentity, words: set[str]) -> Iterable[_Rule]:
     """Yield rules for hosts and users; a short or everyday name is redacted only next to `/`, `@` or a backslash."""
     for names, placeholder in ((identity.hosts, "{host}"), (identity.users, "{user}")):
         for name in sorted(names, key=len, reverse=True):
@@ -206,7 +206,7 @@ _KEYS: tuple[tuple[re.Pattern[str], str], ...] = (
         "{key}",
     ),
 )
-_SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+_PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(rf"(?<![A-Za-z0-9])(?:{_SECRETS})"), "{secret}"),
     (re.compile(r"(?i)(\bauthorization[\"']?[ \t]*[:=][ \t]*+)(?!\{)[^\n]+"), r"\1{secret}"),
     (re.compile(r"(?i)\b(bearer)\s+[\w.~+/=-]{8,}"), r"\1 {secret}"),

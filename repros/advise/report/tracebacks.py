@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
 
-from repros.advise.export.edits import first_line, last_line
 from repros.advise.export.script import script_file_name
+from repros.advise.export.source_edits import first_line, last_line
 from repros.advise.report.redact import Redactor
 from repros.engine.launch import logs
 from repros.model import Repro
@@ -32,7 +32,7 @@ _FRAME_PLACE = re.compile(r'File "(?P<path>[^"]*)"(?:, line (?P<line>\d+))?')
 
 
 @dataclass(frozen=True)
-class Scripts:
+class ScriptVersions:
     """The script that was run, and the one that the report has, which lacks variants and has other lines."""
 
     path: str
@@ -47,7 +47,7 @@ class Scripts:
     """The number of each of these lines, from 1, in the script of the report; of those that it has unchanged."""
 
     @classmethod
-    def of(cls, repro: Repro, public_path: str, text: str) -> Scripts:
+    def of(cls, repro: Repro, public_path: str, text: str) -> ScriptVersions:
         """Return the scripts of a repro; `text` is the one in the report."""
         run, reported = _lines_with_owners(repro.path.read_text("utf-8")), _lines_with_owners(text.strip("\n"))
         blocks = SequenceMatcher(None, run, reported, autojunk=False).get_matching_blocks()
@@ -90,7 +90,7 @@ def _lines_with_owners(text: str) -> list[tuple[str, str]]:
     return [(owner, line.strip()) for owner, line in zip(owners, lines, strict=True)]
 
 
-def last_traceback(folders: Iterable[Path], scripts: Scripts, redactor: Redactor) -> str:
+def last_traceback(folders: Iterable[Path], scripts: ScriptVersions, redactor: Redactor) -> str:
     """Return the last traceback in the first of the cell folders whose logs have one, redacted; empty without any.
 
     The whole log is redacted before anything is cut: a part of a key or of a secret does not show what it is.
@@ -114,7 +114,7 @@ def _read_rows(log: Path) -> list[str]:
     return remove_controls(raw.decode("utf-8", "replace")).removesuffix("\n").split("\n")
 
 
-def _user_frames(rows: Iterable[str], scripts: Scripts) -> Iterator[str]:
+def _user_frames(rows: Iterable[str], scripts: ScriptVersions) -> Iterator[str]:
     """Yield a traceback's lines without the frames of this project's launcher, and with short paths."""
     own_frame = False
     for row, following in pairwise([*rows, ""]):

@@ -1,8 +1,8 @@
-"""`repros compare`: two runs of a training, unchanged, and the first step and place at which they differ.
+"""`repros compare`: find the first step and tensor at which two runs of an unmodified training diverge.
 
-The processes of both programs record their steps, evaluations and ends (:mod:`repros.diagnose.compare.inside`).
-`recording`
-runs a program and reads what it recorded, in its order; `layout` joins ranks and accumulated passes of a step, `ends`
-pairs the last states; `tolerance` says how far numbers may lie apart by rounding; `batches` and `differ` compare two
-steps in the order of causes; `run` is all of it, with `notes`. `text` and `json_format` present the result.
+The processes of both programs record their steps, evaluations and final states
+(:mod:`repros.diagnose.compare.inside`). `recording` runs a program and reads its recording in order; `layout` joins the
+ranks and accumulated passes of a step, `ends` pairs the final states; `tolerance` computes the rounding differences to
+expect and `tolerance_check` applies them; `batches` and `differ` compare two steps in the order of causes; `run`
+compares two recordings, with `notes`. `text` and `json_format` present the result.
 """

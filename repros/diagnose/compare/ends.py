@@ -1,4 +1,4 @@
-"""The ends of two runs: of what both have, as if it were a step's."""
+"""The final states of two runs, restricted to the tensors and optimizers that both have, in the form of a step."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from repros.diagnose.compare.recording import Step
+from repros.diagnose.compare.recording import RecordedStep
 
 
-def common_ends(one: Step, other: Step) -> tuple[Step, Step]:
-    """Return two ends with the tensors of which all ranks of both have equally many, each by a name of its own.
+def common_ends(one: RecordedStep, other: RecordedStep) -> tuple[RecordedStep, RecordedStep]:
+    """Return two final states with the tensors that all ranks of both have equally often, each with a unique name.
 
-    A program may make several models with parameters of one name, which are numbered as they were made: where one run
-    has more of them than the other, nothing says which are the same.
+    A program may create several models with parameters of the same name, which are numbered in order of creation. If
+    one run has more of them than the other, it is unknown which of them correspond.
     """
     fields = _common(one, other)
     first, second = (
@@ -22,33 +22,33 @@ def common_ends(one: Step, other: Step) -> tuple[Step, Step]:
     return first, second
 
 
-def _common(one: Step, other: Step) -> dict[str, dict[str, int]]:
+def _common(one: RecordedStep, other: RecordedStep) -> dict[str, dict[str, int]]:
     ranks = [*one.ranks, *other.ranks]
-    found: dict[str, dict[str, int]] = {}
+    common: dict[str, dict[str, int]] = {}
     for field in ("parameters", "buffers"):
-        numbers = [{name: len(each) for name, each in rank[field].items()} for rank in ranks]
-        found[field] = {name: size for name, size in numbers[0].items() if all(n.get(name) == size for n in numbers)}
-    return found
+        counts = [{name: len(summaries) for name, summaries in rank[field].items()} for rank in ranks]
+        common[field] = {name: size for name, size in counts[0].items() if all(n.get(name) == size for n in counts)}
+    return common
 
 
 def _only(rank: Any, fields: dict[str, dict[str, int]]) -> dict[str, Any]:
     return {
         field: {
-            name if place == 0 else f"{name} ({place + 1})": summary
+            name if number == 0 else f"{name} ({number + 1})": summary
             for name in sizes
-            for place, summary in enumerate(rank[field][name])
+            for number, summary in enumerate(rank[field][name])
         }
         for field, sizes in fields.items()
     }
 
 
-def optimizers_of(one: Step, other: Step) -> Iterator[tuple[Step, Step]]:
-    """Yield the optimizers of two ends in pairs, each as a step of its ranks, if all ranks have equally many."""
-    numbers = {len(rank["optimizers"]) for step in (one, other) for rank in step.ranks}
-    if len(numbers) == 1:
-        for place in range(*numbers):
+def optimizers_of(one: RecordedStep, other: RecordedStep) -> Iterator[tuple[RecordedStep, RecordedStep]]:
+    """Yield the optimizers of two final states in pairs, each in the form of a step, if all ranks have equally many."""
+    counts = {len(rank["optimizers"]) for step in (one, other) for rank in step.ranks}
+    if len(counts) == 1:
+        for number in range(*counts):
             first, second = (
-                replace(step, ranks=tuple({"optimizer": place, **rank["optimizers"][place]} for rank in step.ranks))
+                replace(step, ranks=tuple({"optimizer": number, **rank["optimizers"][number]} for rank in step.ranks))
                 for step in (one, other)
             )
             yield first, second

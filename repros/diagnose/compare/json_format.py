@@ -1,10 +1,10 @@
-"""The value of `repros compare --json`, a public format."""
+"""The result of `repros compare` as JSON, a public format."""
 
 from __future__ import annotations
 
 from typing import TypedDict
 
-from repros.diagnose.compare.run import Result
+from repros.diagnose.compare.run import CompareResult
 from repros.diagnose.compare.text import headline
 
 SCHEMA = 1
@@ -15,7 +15,7 @@ class DifferenceJson(TypedDict):
     """The first difference."""
 
     step: int
-    """Of what is no step, the step before; 0 for none."""
+    """Of an evaluation or of results, the number of the step before; 0 before step 1."""
     kind: str
     """`step`, `evaluation`, `results` or `end`."""
     stage: str
@@ -27,7 +27,7 @@ class DifferenceJson(TypedDict):
 
 
 class CompareJson(TypedDict):
-    """What a comparison gave."""
+    """The result of a comparison."""
 
     schema: int
     equal: bool
@@ -46,12 +46,12 @@ class CompareJson(TypedDict):
     exits: list[int]
 
 
-def result_to_json(result: Result, exits: tuple[int, int]) -> CompareJson:
+def result_to_json(result: CompareResult, exits: tuple[int, int]) -> CompareJson:
     """Return a result as an object for JSON."""
-    found, at, worst, tolerance = result.difference, result.at, result.worst, result.tolerance
+    difference, at, largest, tolerance = result.difference, result.at, result.largest, result.tolerance
     return {
         "schema": SCHEMA,
-        "equal": found is None,
+        "equal": difference is None,
         "answer": headline(result),
         "steps": result.steps,
         "same_bits": result.same_bits,
@@ -60,21 +60,21 @@ def result_to_json(result: Result, exits: tuple[int, int]) -> CompareJson:
         "offset": result.offset,
         "exact": result.exact,
         "difference": None
-        if found is None or at is None
+        if difference is None or at is None
         else {
             "step": result.offset + at.number,
             "kind": at.kind,
-            "stage": found.stage,
-            "what": found.text,
-            "first": found.values[0],
-            "second": found.values[1],
-            "relative": _finite(found.relative),
-            "rank": found.rank,
+            "stage": difference.stage,
+            "what": difference.text,
+            "first": difference.values[0],
+            "second": difference.values[1],
+            "relative": _finite(difference.relative),
+            "rank": difference.rank,
         },
         "equal_in_step": list(result.equal),
         "largest": None
-        if worst is None
-        else {"relative": worst.relative, "allowed": worst.allowed, "where": worst.where, "step": worst.step},
+        if largest is None
+        else {"relative": largest.relative, "allowed": largest.allowed, "where": largest.where, "step": largest.step},
         "tolerance": None
         if tolerance is None
         else {
@@ -90,5 +90,5 @@ def result_to_json(result: Result, exits: tuple[int, int]) -> CompareJson:
 
 
 def _finite(number: float | None) -> float | None:
-    """Return a number unless it is infinite, which JSON cannot say."""
+    """Return a number, or None if it is infinite, which JSON cannot express."""
     return number if number is None or number < float("inf") else None

@@ -1,4 +1,4 @@
-"""The two programs of a comparison: their commands, their ranks, their interpreters."""
+"""The commands of the two programs of a comparison, with ranks and interpreters."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _PYTHON = re.compile(r"python[\d.]*")
 
 
 @dataclass(frozen=True)
-class Program:
-    """A program to run."""
+class ProgramCommand:
+    """A program to run: its words, and its interpreter."""
 
     command: tuple[str, ...]
     python: Path | None = None
-    """An interpreter whose folder comes first on its PATH."""
+    """An interpreter whose folder is first on the program's PATH."""
 
-    def on_ranks(self, number: int) -> Program:
-        """Return it as torchrun starts it on so many ranks of this machine, by the torch of its own interpreter."""
+    def on_ranks(self, number: int) -> ProgramCommand:
+        """Return the command that launches it with torchrun, on this many local ranks, with its interpreter's torch."""
         first = self.command[0]
         python = first if _PYTHON.fullmatch(PurePath(first).name) else "python"
         launcher = (python, "-m", "torch.distributed.run", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0")
         return replace(self, command=(*launcher, f"--nproc-per-node={number}", "--no-python", *self.command))
 
-    def by(self, python: Path) -> Program:
+    def with_python(self, python: Path) -> ProgramCommand:
         """Return it with another interpreter.
 
         Raises:
@@ -35,21 +35,21 @@ class Program:
         """
         first = PurePath(self.command[0])
         if first.name != str(first) and _PYTHON.fullmatch(first.name):
-            raise ReprosError(f"{first} is an interpreter of its own; begin the command with python to use --stack.")
+            raise ReprosError(f"the command names its own interpreter, {first}; start it with python to use --stack.")
         return replace(self, python=python)
 
 
 def split_commands(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the two commands of `COMMAND -- COMMAND`; the same one twice where there is one alone.
+    """Return the two commands of `COMMAND -- COMMAND`; a single command twice.
 
     Raises:
-        ReprosError: one is empty.
+        ReprosError: a command is empty.
     """
     words = tuple(words)
     if "--" not in words:
         return words, words
-    place = words.index("--")
-    first, second = words[:place], words[place + 1 :]
+    separator = words.index("--")
+    first, second = words[:separator], words[separator + 1 :]
     if not first or not second:
         raise ReprosError("a command is empty; expected -- COMMAND -- COMMAND.")
     return first, second

@@ -1,4 +1,4 @@
-"""The options of an optimizer's groups of parameters, compared parameter by parameter."""
+"""Compare the options of an optimizer's parameter groups, parameter by parameter."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 _NAMES = {"lr": "learning rate", "weight_decay": "weight decay"}
 _SAME = 1e-9
-"""Relative difference of two rates that differ by how they were computed, in double precision."""
+"""Relative difference between two rates computed in different ways, in double precision."""
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class OptionGap:
-    """How the options of a parameter differ, or which parameters one run alone has."""
+class OptionDifference:
+    """A difference in a parameter's options, or parameters that only one run has."""
 
     stage: str
     text: str
     values: tuple[str, str]
 
 
-def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> OptionGap | None:
+def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> OptionDifference | None:
     """Return the first difference of two lists of groups, the learning rate's before that of other options.
 
     Args:
@@ -31,17 +31,18 @@ def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[s
     """
     options = [_by_parameter(groups) for groups in (one, other)]
     only = [[name for name in options[mine] if name not in options[1 - mine]] for mine in (0, 1)]
-    gaps = [gap for name in options[0] if name in options[1] for gap in _gaps(name, options[0][name], options[1][name])]
-    gaps.sort(key=lambda gap: gap[0] != "lr")
-    if gaps:
-        option, name, values = gaps[0]
-        same = sum(gap[0] == option and gap[2] == values for gap in gaps)
+    common = [name for name in options[0] if name in options[1]]
+    differences = [one for name in common for one in _differences(name, options[0][name], options[1][name])]
+    differences.sort(key=lambda difference: difference[0] != "lr")
+    if differences:
+        option, name, values = differences[0]
+        same = sum(difference[0] == option and difference[2] == values for difference in differences)
         of = f"{same} parameters" if same > 1 else name
         title = _NAMES.get(option, option)
-        return OptionGap(title, f"{title} of {of}", values)
+        return OptionDifference(title, f"{title} of {of}", values)
     if any(only):
         texts = tuple(map(list_names, only))
-        return OptionGap(
+        return OptionDifference(
             "parameters trained", "parameters that the optimizer has in one run alone", (texts[0], texts[1])
         )
     return None
@@ -51,7 +52,7 @@ def _by_parameter(groups: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str,
     return {name: group["options"] for group in groups for name in group["names"]}
 
 
-def _gaps(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, tuple[str, str]]]:
+def _differences(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, tuple[str, str]]]:
     return [
         (option, name, (_text(one[option]), _text(other[option])))
         for option in one

@@ -1,4 +1,4 @@
-"""A program's run with its recording: started, kept in a folder, and read step by step."""
+"""Run a program with a recording in a folder, and read the recording step by step."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _ORDER = (STEP, EVALUATION, RESULTS, END)
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step of a program, what it evaluated or got after it, or how it ended: as its ranks recorded it, in order."""
+class RecordedStep:
+    """One step of a program, its evaluation or results after a step, or its final state, as its ranks recorded it."""
 
     number: int
-    """From 1; of what is no step, the number of the step before, 0 for none."""
+    """From 1; for an evaluation or results, the number of the step before, or 0."""
     ranks: tuple[Mapping[str, Any], ...]
-    """Of the ranks that have made it."""
+    """The records of the ranks that have it."""
     kind: str = STEP
 
     @property
     def key(self) -> tuple[int, int]:
-        """Its place in the program's order."""
+        """The sort key of the program's order."""
         return self.number, _ORDER.index(self.kind)
 
     def where(self, offset: int = 0) -> str:
-        """Return what a sentence calls it.
+        """Return its name in a sentence.
 
         Args:
-            offset: how many steps were made before step 1.
+            offset: the number of steps before step 1.
         """
         number = self.number + offset
         if self.kind == END:
@@ -59,86 +59,86 @@ class Step:
 
     @property
     def is_seeded(self) -> bool:
-        """Whether some rank has seeded torch by itself."""
-        return any(each["seeded"] for each in self.ranks)
+        """Whether a rank's program seeds torch."""
+        return any(rank["seeded"] for rank in self.ranks)
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a run left: its exit code, its folder, and what became of the recording itself."""
+    """The recording of a run, with its exit code and the failures of the recording itself."""
 
     folder: Path
     code: int
     failures: tuple[str, ...] = ()
-    """Failures of the recording, each in a clause."""
-    is_whole: bool = True
+    """Each failure in a clause."""
+    is_complete: bool = True
     """Whether no event is lost."""
 
-    def steps(self) -> Iterator[Step]:
-        """Yield the steps, evaluations and the end in their order.
+    def steps(self) -> Iterator[RecordedStep]:
+        """Yield the steps, evaluations, results and the final state in their order.
 
-        In a program that makes no step of an optimizer, each backward counts as one.
+        In a program without optimizer steps, each backward pass counts as a step.
         """
-        found = list(map(_find_lines, sorted(self.folder.glob("*.jsonl"))))
-        kind = STEP if any(STEP in dict(each.lines) for each in found) else "backward"
-        by_rank: dict[int, list[_Lines]] = {}
-        for each in sorted(found, key=lambda lines: lines.time):
-            by_rank.setdefault(each.rank, []).append(each)
-        streams = [_read(by_rank[rank], kind) for rank in sorted(by_rank)]
+        processes = list(map(_find_records, sorted(self.folder.glob("*.jsonl"))))
+        step_kind = STEP if any(STEP in dict(process.records) for process in processes) else "backward"
+        by_rank: dict[int, list[_ProcessRecords]] = {}
+        for process in sorted(processes, key=lambda process: process.time):
+            by_rank.setdefault(process.rank, []).append(process)
+        streams = [_read(by_rank[rank], step_kind) for rank in sorted(by_rank)]
         heads = [next(stream, None) for stream in streams]
         while any(heads):
             first = min(head.key for head in heads if head is not None)
-            chosen = [place for place, head in enumerate(heads) if head is not None and head.key == first]
-            steps = [head for place, head in enumerate(heads) if head is not None and place in chosen]
-            yield Step(steps[0].number, tuple(rank for step in steps for rank in step.ranks), steps[0].kind)
-            for place in chosen:
-                heads[place] = next(streams[place], None)
+            chosen = [number for number, head in enumerate(heads) if head is not None and head.key == first]
+            steps = [head for number, head in enumerate(heads) if head is not None and number in chosen]
+            yield RecordedStep(steps[0].number, tuple(rank for step in steps for rank in step.ranks), steps[0].kind)
+            for number in chosen:
+                heads[number] = next(streams[number], None)
 
 
 @dataclass
-class _Lines:
-    """Where a process's file has its records."""
+class _ProcessRecords:
+    """The records in a process's file."""
 
     file: Path
     rank: int
     time: float
-    lines: list[tuple[str, int]]
-    """The kind and the place of each."""
+    records: list[tuple[str, int]]
+    """The kind and the offset in bytes of each."""
 
 
-def _find_lines(file: Path) -> _Lines:
-    found = _Lines(file, 0, float("inf"), [])
-    place = 0
+def _find_records(file: Path) -> _ProcessRecords:
+    process = _ProcessRecords(file, 0, float("inf"), [])
+    offset = 0
     with file.open("rb") as opened:
         for line in opened:
             if line.endswith(b"\n") and (head := _HEAD.match(line[:_LONGEST_HEAD])):
-                found.rank = int(head[1]) if head[1] != b"null" else found.rank
-                found.time = min(found.time, float(head[3]))
-                found.lines.append((head[4].decode(), place))
-            place += len(line)
-    return found
+                process.rank = int(head[1]) if head[1] != b"null" else process.rank
+                process.time = min(process.time, float(head[3]))
+                process.records.append((head[4].decode(), offset))
+            offset += len(line)
+    return process
 
 
-def _read(processes: Sequence[_Lines], kind: str) -> Iterator[Step]:
-    """Yield what the processes of one rank have recorded, one after another, in the order of its steps."""
-    number, found = 0, []
+def _read(processes: Sequence[_ProcessRecords], step_kind: str) -> Iterator[RecordedStep]:
+    """Yield the records of one rank's consecutive processes, in the order of its steps."""
+    number, entries = 0, []
     for process in processes:
-        for each, place in process.lines:
-            if each in {kind, EVALUATION, RESULTS, END}:
-                number += each == kind
-                found.append((number, STEP if each == kind else each, process.file, place))
-    found.sort(key=lambda line: (line[0], _ORDER.index(line[1])))
-    for (number, each), lines in itertools.groupby(found, key=lambda line: line[:2]):
+        for kind, offset in process.records:
+            if kind in {step_kind, EVALUATION, RESULTS, END}:
+                number += kind == step_kind
+                entries.append((number, STEP if kind == step_kind else kind, process.file, offset))
+    entries.sort(key=lambda entry: (entry[0], _ORDER.index(entry[1])))
+    for (number, kind), group in itertools.groupby(entries, key=lambda entry: entry[:2]):
         records = []
-        for *_, file, place in lines:
+        for *_, file, offset in group:
             with file.open("rb") as opened:
-                opened.seek(place)
+                opened.seek(offset)
                 records.append(json.loads(opened.readline()))
-        yield Step(number, (_merged(records),), each)
+        yield RecordedStep(number, (_merged(records),), kind)
 
 
 def _merged(records: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
-    """Return one record of what a rank evaluated or got between two steps, or of the ends of its processes."""
+    """Return one record of a rank's evaluations or results between two steps, or of its processes' final states."""
     merged = dict(records[0])
     for record in records[1:]:
         for field in ("passes", "trained", "optimizers", "results"):
@@ -147,9 +147,9 @@ def _merged(records: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
         if "counts" in record:
             merged["counts"] = dict(Counter(merged["counts"]) + Counter(record["counts"]))
         for field in ("parameters", "buffers", "logged"):
-            for name, found in record.get(field, {}).items():
+            for name, value in record.get(field, {}).items():
                 before = merged[field].get(name)
-                merged[field][name] = found if before is None else before + found if isinstance(found, list) else before
+                merged[field][name] = value if before is None else before + value if isinstance(value, list) else before
         merged["cut"] = merged.get("cut", False) or record.get("cut", False)
     return merged
 

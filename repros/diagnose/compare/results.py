@@ -1,9 +1,8 @@
-"""What the programs themselves got from calls that are no modules': the effects of all else, compared in their order.
+"""Compare the results of calls other than those of modules, in their order.
 
-A collective's result, a tensor that is read as Python's numbers, a row of a data set, tokens, a batch: they are looked
-at where everything that comes of a training is the same, bit for bit, so that no rounding is in them. One of two runs
-may print more than the other; so results of a kind are compared between two steps in which all ranks of both runs got
-equally many of it.
+Such results are a collective's result, a tensor read as Python numbers, a row of a dataset, tokens, a batch. They are
+compared only if the rest of the training is equal bit for bit, so that they contain no rounding. One run may print more
+than the other, so results of a kind are compared between two steps if all ranks of both runs have equally many.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ from typing import Any
 
 from repros.diagnose.compare.differ import Difference
 from repros.diagnose.compare.layout import Pair, differing_kinds
-from repros.diagnose.compare.measure import Ruler
-from repros.diagnose.compare.recording import Step
+from repros.diagnose.compare.recording import RecordedStep
 from repros.diagnose.compare.tolerance import Tolerance
+from repros.diagnose.compare.tolerance_check import ToleranceCheck
 
 _STAGE = "result"
 
 
-def compare_results(one: Step, other: Step, *, exact: bool) -> tuple[Difference | None, int]:
-    """Return the first difference in what two runs got between two steps, and how many results were compared.
+def compare_results(one: RecordedStep, other: RecordedStep, *, exact: bool) -> tuple[Difference | None, int]:
+    """Return the first difference between the results of two runs between two steps, and the number compared.
 
     Args:
-        one: what the reference got.
-        other: what the other run got there.
-        exact: whether every bit counts.
+        one: the results of the reference.
+        other: the results of the other run.
+        exact: whether to require bitwise equality.
     """
     if len(one.ranks) != len(other.ranks) or one.ranks[0]["world"] != other.ranks[0]["world"]:
         return None, 0
     compared = 0
     of_ranks = [_in_pairs(*pair) for pair in zip(one.ranks, other.ranks, strict=True)]
-    # The n-th results of all ranks together: what one rank has drawn comes before what it has sent to the others.
+    # The n-th results of all ranks before the next: a number that one rank draws precedes its effect on others.
     for pairs in itertools.zip_longest(*of_ranks):
         for rank, pair in enumerate(pairs):
             if pair is None:
@@ -42,48 +41,48 @@ def compare_results(one: Step, other: Step, *, exact: bool) -> tuple[Difference 
             compared += 1
             where = f"rank {rank}" if len(pairs) > 1 else None
             title, mine, theirs = pair
-            found = _difference(title, mine, theirs, where, max(one.number, 1), exact=exact)
-            if found is not None:
-                return found, compared
+            difference = _difference(title, mine, theirs, where, max(one.number, 1), exact=exact)
+            if difference is not None:
+                return difference, compared
     return None, compared
 
 
 def _in_pairs(
     mine: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield the results of one rank in pairs, each with a name; a repeated name gets its number."""
+    """Yield the results of one rank in pairs, each with a name; a repeated name is numbered."""
     others = {
-        kind: iter([each for each in theirs["results"] if each["kind"] == kind])
+        kind: iter([result for result in theirs["results"] if result["kind"] == kind])
         for kind, number in mine["counts"].items()
         if theirs["counts"].get(kind) == number
     }
-    seen: Counter[str] = Counter()
-    for each in mine["results"]:
-        title = f"{each['what']} in {each['in']}" if each["in"] else each["what"]
-        seen[title] += 1
-        other = next(others.get(each["kind"], iter(())), None)
+    names: Counter[str] = Counter()
+    for result in mine["results"]:
+        title = f"{result['what']} in {result['in']}" if result["in"] else result["what"]
+        names[title] += 1
+        other = next(others.get(result["kind"], iter(())), None)
         if other is not None:
-            yield title if seen[title] == 1 else f"{title} ({seen[title]})", each["values"], other["values"]
+            yield title if names[title] == 1 else f"{title} ({names[title]})", result["values"], other["values"]
 
 
 def _difference(
     title: str, one: Mapping[str, Any], other: Mapping[str, Any], ranks: str | None, number: int, *, exact: bool
 ) -> Difference | None:
-    """Return the first difference of two results: of what both have, else which numbers one alone has."""
+    """Return the first difference of two results: first of the numbers in both, then of the numbers in only one."""
     names = {path: f"result {path} of {title}" if path else f"result of {title}" for path in (*one, *other)}
-    ruler = Ruler(exact=exact)
-    ruler.begin(Tolerance("float32", 1, 1, number))
+    check = ToleranceCheck(exact=exact)
+    check.begin(Tolerance("float32", 1, 1, number))
     for path in (path for path in one if path in other):
         pair = Pair(title, one[path], other[path], ranks, key=f"{title} {path}")
-        if any("unread" in each for each in (pair.one, pair.other)):
+        if "unread" in pair.one or "unread" in pair.other:
             continue
         kinds = differing_kinds(pair.one, pair.other)
         if kinds is not None:
             return Difference(_STAGE, names[path], kinds, rank=ranks)
-        gap = ruler.judge(_STAGE, pair)
-        if gap is not None:
-            values = tuple(f"{gap.measure} {value:.9g}" for value in gap.values)
-            return Difference(_STAGE, names[path], (values[0], values[1]), gap.relative, ranks)
+        distance = check.compare(_STAGE, pair)
+        if distance is not None:
+            values = tuple(f"{distance.measure} {value:.9g}" for value in distance.values)
+            return Difference(_STAGE, names[path], (values[0], values[1]), distance.relative, ranks)
     for path, name in names.items():
         if (path in one) != (path in other):
             texts = {True: "numbers", False: "none"}

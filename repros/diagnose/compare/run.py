@@ -1,8 +1,8 @@
-"""Two recordings, compared from their first common step to the first difference.
+"""Compare two recordings from their first common step to the first difference.
 
-Evaluations and the end are compared where both runs have them. A difference in an evaluation does not end the
-comparison of the steps: what comes of them is a note. What the programs got besides is named only where nothing else
-differs, not even by rounding.
+Evaluations and final states are compared if both runs have them. A difference in an evaluation does not end the
+comparison of the steps, whose first difference becomes a note. Results of other calls are reported only if all else is
+bitwise equal.
 """
 
 from __future__ import annotations
@@ -10,139 +10,141 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from repros.diagnose.compare.differ import Compared, Differ, Difference
-from repros.diagnose.compare.measure import Worst
+from repros.diagnose.compare.differ import Differ, Difference, StepComparison
 from repros.diagnose.compare.notes import Notes
-from repros.diagnose.compare.recording import END, EVALUATION, RESULTS, STEP, Recording, Step
+from repros.diagnose.compare.recording import END, EVALUATION, RESULTS, STEP, RecordedStep, Recording
 from repros.diagnose.compare.results import compare_results
 from repros.diagnose.compare.tolerance import Tolerance
+from repros.diagnose.compare.tolerance_check import LargestDifference
 from repros.model.errors import ReprosError
 
 
 @dataclass(frozen=True)
-class Result:
-    """What a comparison gave."""
+class CompareResult:
+    """The result of a comparison."""
 
     steps: int
-    """How many steps are equal, up to the difference."""
+    """Number of equal steps before the difference."""
     same_bits: int
-    """How many of these, from the first on, have the same bits in all that was compared."""
+    """Number of bitwise equal steps, from the first on."""
     evaluations: int
-    """How many evaluations are equal, up to the difference."""
+    """Number of equal evaluations before the difference."""
     results: int
-    """How many results of other calls are equal, up to the difference."""
+    """Number of equal results of other calls before the difference."""
     has_same_bits: bool
-    """Whether all that is equal, evaluations and the end too, has the same bits."""
+    """Whether all that is equal is bitwise equal, including evaluations and the final state."""
     offset: int
-    """How many steps the first run had made before."""
+    """Number of steps of the first run before the second run's first step."""
     exact: bool
     difference: Difference | None
-    at: Step | None
-    """Where the difference is, in the numbers of the second run."""
+    at: RecordedStep | None
+    """The step of the difference, with the number of the second run."""
     equal: tuple[str, ...]
-    """What is equal in the step of the difference, before it."""
-    worst: Worst | None
+    """The equal stages in the step of the difference."""
+    largest: LargestDifference | None
     tolerance: Tolerance | None
-    """That of the last step that was compared."""
+    """The tolerance of the last compared step."""
     notes: tuple[str, ...]
 
 
-def compare(one: Recording, other: Recording, *, offset: int = 0, exact: bool = False) -> Result:
+def compare(one: Recording, other: Recording, *, offset: int = 0, exact: bool = False) -> CompareResult:
     """Compare two recordings.
 
     Args:
         one: the reference.
-        other: the run that is asked about.
-        offset: how many steps of the reference come before the other's first.
-        exact: whether every bit counts; else what rounding explains does not.
+        other: the run to compare with it.
+        offset: number of steps of the reference before the other run's first step.
+        exact: whether to require bitwise equality; otherwise differences by rounding are tolerated.
 
     Raises:
-        ReprosError: they have nothing that can be compared.
+        ReprosError: they have nothing in common to compare.
     """
     comparison = _Comparison((one, other), offset, exact=exact)
     for mine, theirs in _in_pairs(one, other, offset):
-        if not comparison.look(mine, theirs):
+        if not comparison.add(mine, theirs):
             break
     return comparison.result()
 
 
-def _in_pairs(one: Recording, other: Recording, offset: int) -> Iterator[tuple[Step | None, Step | None]]:
-    """Yield what both runs have at the same place of their order, or one alone; at last twice None."""
+def _in_pairs(
+    one: Recording, other: Recording, offset: int
+) -> Iterator[tuple[RecordedStep | None, RecordedStep | None]]:
+    """Yield the steps of both runs in pairs, in their order, with None for a step that one run lacks."""
     streams = one.steps(), other.steps()
     first = (offset, 1) if offset else (0, 0)
     heads = [next((step for step in streams[0] if step.key >= first), None), next(streams[1], None)]
     while any(heads):
         keys = [
-            None if head is None else (head.number + (offset if place else 0), head.key[1])
-            for place, head in enumerate(heads)
+            None if head is None else (head.number + (offset if run else 0), head.key[1])
+            for run, head in enumerate(heads)
         ]
-        chosen = min(key for key in keys if key is not None)
-        here = [key == chosen for key in keys]
-        yield heads[0] if here[0] else None, heads[1] if here[1] else None
-        for place in (0, 1):
-            if here[place]:
-                heads[place] = next(streams[place], None)
+        earliest = min(key for key in keys if key is not None)
+        has_step = [key == earliest for key in keys]
+        yield heads[0] if has_step[0] else None, heads[1] if has_step[1] else None
+        for run in (0, 1):
+            if has_step[run]:
+                heads[run] = next(streams[run], None)
 
 
 class _Comparison:
-    """What has been found so far."""
+    """The state of a comparison."""
 
     def __init__(self, runs: tuple[Recording, Recording], offset: int, *, exact: bool) -> None:
-        """Begin before anything is compared."""
         self._differ, self._exact = Differ(exact=exact), exact
         self._runs, self._offset = runs, offset
         self._notes = Notes(offset)
-        self._has = [False, False]
-        """Whether each run has anything."""
+        self._has_any = [False, False]
+        """Whether each run has a step, an evaluation, results or a final state."""
         self._counts = {STEP: 0, EVALUATION: 0, RESULTS: 0, END: 0}
-        """Of those that are equal, up to the difference."""
+        """Of the equal ones before the difference."""
         self._same_bits, self._has_same_bits = 0, True
-        self._found: tuple[Step, Difference, tuple[str, ...]] | None = None
-        self._effect: tuple[Step, Difference, tuple[str, ...]] | None = None
-        """The first difference in what the programs got."""
-        self._last: Compared | None = None
+        self._first: tuple[RecordedStep, Difference, tuple[str, ...]] | None = None
+        """The first difference, with its step and the equal stages before it."""
+        self._first_result: tuple[RecordedStep, Difference, tuple[str, ...]] | None = None
+        """The first difference in the results of other calls."""
+        self._last: StepComparison | None = None
 
-    def look(self, mine: Step | None, theirs: Step | None) -> bool:
-        """Look at what both runs have at one place, or one alone; return whether what follows matters."""
-        self._has = [self._has[0] or mine is not None, self._has[1] or theirs is not None]
+    def add(self, mine: RecordedStep | None, theirs: RecordedStep | None) -> bool:
+        """Compare the next step of both runs, of which one may lack it; return whether to continue."""
+        self._has_any = [self._has_any[0] or mine is not None, self._has_any[1] or theirs is not None]
         if mine is None or theirs is None:
-            return self._look_at_one(mine, theirs)
-        if mine.kind != STEP and self._found is not None:
+            return self._add_unpaired(mine, theirs)
+        if mine.kind != STEP and self._first is not None:
             return True
         if mine.kind == RESULTS:
-            self._look_at_results(mine, theirs)
+            self._add_results(mine, theirs)
             return True
-        self._notes.look(mine, theirs)
+        self._notes.add(mine, theirs)
         if mine.kind == EVALUATION and _is_cut(mine, theirs):
             self._notes.cut.append(theirs)
             return True
         compared = self._differ.compare(mine, theirs)
         if compared.difference is not None:
-            return self._differs(compared.difference, theirs, compared)
+            return self._add_difference(compared.difference, theirs, compared)
         self._count(theirs, compared)
         return True
 
-    def _look_at_results(self, mine: Step, theirs: Step) -> None:
-        """Look at what the programs got, but for what one that resumes gets as it begins."""
-        if self._effect is None and (theirs.number or not self._offset):
-            found, compared = compare_results(mine, theirs, exact=self._exact)
-            self._counts[RESULTS] += compared - (found is not None)
-            self._effect = (theirs, found, ()) if found is not None else None
+    def _add_results(self, mine: RecordedStep, theirs: RecordedStep) -> None:
+        """Compare the results of other calls, except those before step 1 of a run that resumes."""
+        if self._first_result is None and (theirs.number or not self._offset):
+            difference, compared = compare_results(mine, theirs, exact=self._exact)
+            self._counts[RESULTS] += compared - (difference is not None)
+            self._first_result = (theirs, difference, ()) if difference is not None else None
 
-    def _look_at_one(self, mine: Step | None, theirs: Step | None) -> bool:
-        there = theirs if mine is None else replace(mine, number=mine.number - self._offset)
-        assert there is not None
-        if there.kind == EVALUATION:
-            self._notes.alone.append((there, theirs is None))
-        if there.kind != STEP or not all(self._has):
+    def _add_unpaired(self, mine: RecordedStep | None, theirs: RecordedStep | None) -> bool:
+        step = theirs if mine is None else replace(mine, number=mine.number - self._offset)
+        assert step is not None
+        if step.kind == EVALUATION:
+            self._notes.alone.append((step, theirs is None))
+        if step.kind != STEP or not all(self._has_any):
             return True
         texts = [f"has ended (exit code {run.code})" for run in self._runs]
         texts[0 if theirs is None else 1] = "makes it"
         what = f"which the {'first' if theirs is None else 'second'} run alone makes"
-        return self._differs(Difference("steps", what, (texts[0], texts[1])), there, None)
+        return self._add_difference(Difference("steps", what, (texts[0], texts[1])), step, None)
 
-    def _count(self, at: Step, compared: Compared) -> None:
-        if self._found is not None:
+    def _count(self, at: RecordedStep, compared: StepComparison) -> None:
+        if self._first is not None:
             return
         self._last = compared
         self._has_same_bits &= compared.has_same_bits
@@ -150,27 +152,27 @@ class _Comparison:
             self._same_bits += compared.has_same_bits and self._same_bits == self._counts[STEP]
         self._counts[at.kind] += 1
 
-    def _differs(self, difference: Difference, at: Step, compared: Compared | None) -> bool:
-        """Take a difference; return whether what follows matters."""
-        if self._found is not None:
+    def _add_difference(self, difference: Difference, at: RecordedStep, compared: StepComparison | None) -> bool:
+        """Record a difference; return whether to continue."""
+        if self._first is not None:
             self._notes.later = (at, difference)
             return False
-        self._found = (at, difference, compared.equal if compared is not None else ())
+        self._first = (at, difference, compared.equal if compared is not None else ())
         self._last = compared or self._last
         return at.kind == EVALUATION
 
-    def result(self) -> Result:
-        """Return what was found.
+    def result(self) -> CompareResult:
+        """Return the result.
 
         Raises:
             ReprosError: nothing was compared.
         """
-        if self._found is None and self._has_same_bits:
-            self._found = self._effect
-        if self._found is None and not any(self._counts.values()):
-            raise ReprosError(self._why_nothing())
-        at, difference, equal = self._found or (None, None, ())
-        return Result(
+        if self._first is None and self._has_same_bits:
+            self._first = self._first_result
+        if self._first is None and not any(self._counts.values()):
+            raise ReprosError(self._nothing_compared())
+        at, difference, equal = self._first or (None, None, ())
+        return CompareResult(
             steps=self._counts[STEP],
             same_bits=self._same_bits,
             evaluations=self._counts[EVALUATION],
@@ -181,21 +183,21 @@ class _Comparison:
             difference=difference,
             at=at,
             equal=equal,
-            worst=self._last.worst if self._last is not None else None,
+            largest=self._last.largest if self._last is not None else None,
             tolerance=self._last.tolerance if self._last is not None else None,
             notes=tuple(self._notes.texts(at, difference)),
         )
 
-    def _why_nothing(self) -> str:
-        if all(self._has):
-            return "the runs have no step, no evaluation and no end in common; nothing can be compared."
-        which = "either run" if not any(self._has) else f"the {'second' if self._has[0] else 'first'} run"
-        after = f" after its first {self._offset} steps" if self._offset and not self._has[0] else ""
-        what = "made no step of an optimizer and no backward pass, and called no module"
-        return f"{which} {what}{after}; nothing can be compared."
+    def _nothing_compared(self) -> str:
+        if all(self._has_any):
+            return "the runs have no step, no evaluation and no final state in common; nothing can be compared."
+        which = "either run" if not any(self._has_any) else f"the {'second' if self._has_any[0] else 'first'} run"
+        after = f" after its first {self._offset} steps" if self._offset and not self._has_any[0] else ""
+        missing = "made no step of an optimizer and no backward pass, and called no module"
+        return f"{which} {missing}{after}; nothing can be compared."
 
 
-def _is_cut(one: Step, other: Step) -> bool:
+def _is_cut(one: RecordedStep, other: RecordedStep) -> bool:
     """Return whether an evaluation has passes that are not recorded, and not the same ones in both runs."""
     shapes = [[len(rank["passes"]) for rank in step.ranks] for step in (one, other)]
     return shapes[0] != shapes[1] and any(rank["cut"] for step in (one, other) for rank in step.ranks)

@@ -1,4 +1,4 @@
-"""Arithmetic on the summaries of tensors: joined over ranks and passes, and how far two lie apart."""
+"""Arithmetic on summaries of tensors: joining those of ranks and passes, and the distance between two."""
 
 from __future__ import annotations
 
@@ -12,52 +12,53 @@ from repros.diagnose.compare.inside.summary import ANGLE
 Summary = Mapping[str, Any]
 
 ZERO: Summary = {"shape": None, "hash": None, **dict.fromkeys(("sum", "abs", "min", "max", "cos", "sin"), 0.0)}
-"""Of a gradient that is not there."""
+"""The summary of a missing gradient."""
 _MEASURES = {"sum": "sum", "abs": "sum of absolute values", "min": "smallest element", "max": "largest element"}
 _WEIGHTED = {"cos": "sum weighted by place", "sin": "sum weighted by place"}
 
 
 @dataclass(frozen=True)
-class Gap:
-    """How far two summaries lie apart."""
+class Distance:
+    """The distance between two summaries."""
 
     relative: float
-    """The largest difference of two of their numbers, as a part of the scale."""
+    """The largest difference between two of their numbers, relative to the scale."""
     measure: str
-    """Which number that is."""
+    """The name of that number."""
     values: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What differences are a part of."""
+    """The magnitudes to which differences are relative."""
 
     total: float
     """For sums: a sum of absolute values."""
     largest: float
-    """For elements: the largest absolute value of one."""
+    """For elements: the largest absolute value."""
 
 
 def numel(summary: Summary) -> int:
-    """Return how many elements a tensor has, or the part of it that the summary is of."""
+    """Return the number of elements of a tensor, or of its part in the summary."""
     return math.prod(summary.get("part") or summary["shape"] or ())
 
 
 def scale_of(*summaries: Summary) -> Scale:
-    """Return the scale of the largest of several tensors."""
-    totals = [each["abs"] for each in summaries if math.isfinite(each["abs"])]
-    elements = [abs(each[name]) for each in summaries for name in ("min", "max") if math.isfinite(each[name])]
+    """Return the largest scale of several tensors."""
+    totals = [summary["abs"] for summary in summaries if math.isfinite(summary["abs"])]
+    extremes = (summary[name] for summary in summaries for name in ("min", "max"))
+    elements = [abs(extreme) for extreme in extremes if math.isfinite(extreme)]
     return Scale(max(totals, default=0.0), max(elements, default=0.0))
 
 
-def gap_between(one: Summary, other: Summary, scale: Scale, *, in_order: bool = True) -> Gap:
-    """Return how far two tensors lie apart; their elements may have other places unless `in_order`."""
-    largest = Gap(0.0, "sum", (one["sum"], other["sum"]))
+def distance_between(one: Summary, other: Summary, scale: Scale, *, in_order: bool = True) -> Distance:
+    """Return the distance between two tensors; unless `in_order`, their elements may be permuted."""
+    largest = Distance(0.0, "sum", (one["sum"], other["sum"]))
     for name, measure in {**_MEASURES, **(_WEIGHTED if in_order else {})}.items():
         values = (one[name], other[name])
         part = _difference(*values, scale.largest if name in {"min", "max"} else scale.total)
         if part > largest.relative:
-            largest = Gap(part, measure, values)
+            largest = Distance(part, measure, values)
     return largest
 
 
@@ -82,9 +83,9 @@ def join_parts(parts: Sequence[Summary]) -> Summary:
 
 
 def join_rows(parts: Sequence[Summary]) -> Summary | None:
-    """Return the summary of a tensor whose rows are those of several, in any order; None if they do not fit.
+    """Return the summary of a tensor with the rows of several, in any order; None if their shapes do not match.
 
-    Tensors without dimensions are taken for means over as many rows each.
+    Tensors without dimensions are treated as means over equally many rows.
     """
     shapes = [part["shape"] for part in parts]
     if len(parts) == 1:

@@ -1,26 +1,25 @@
-"""What a comparison gave, for the terminal."""
+"""The result of a comparison as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from repros.diagnose.compare.recording import END, STEP
-from repros.diagnose.compare.run import Result
+from repros.diagnose.compare.run import CompareResult
 from repros.text.layout import entries, entry
 from repros.text.styled import Text
 from repros.text.wording import count, wrap
 
 
-def format_result(result: Result, width: int) -> Text:
-    """Return what was found, in at most `width` columns; only names may be longer."""
-    style = "bold green" if result.difference is None else "bold red"
-    lines = [Text(line, style) for line in wrap(headline(result), width)]
-    found = result.difference
-    if found is not None:
-        lines += entry("first", _value(found.values[0], found.rank), width)
-        lines += entry("second", _value(found.values[1], found.rank), width)
-        if found.relative is not None and not result.exact:
-            lines += entry("apart", f"relative difference {found.relative:.1g}", width)
+def format_result(result: CompareResult, width: int) -> Text:
+    """Return the result in at most `width` columns; only names may be longer."""
+    difference = result.difference
+    lines = [Text(line, "bold red" if difference else "bold green") for line in wrap(headline(result), width)]
+    if difference is not None:
+        lines += entry("first", _value(difference.values[0], difference.rank), width)
+        lines += entry("second", _value(difference.values[1], difference.rank), width)
+        if difference.relative is not None and not result.exact:
+            lines += entry("relative", f"difference {difference.relative:.1g}", width)
         lines += entry("equal", equal_before(result), width)
     if result.tolerance is not None and not result.exact:
         lines += entry("tolerance", str(result.tolerance), width)
@@ -28,29 +27,29 @@ def format_result(result: Result, width: int) -> Text:
     return Text("\n").join(lines)
 
 
-def headline(result: Result) -> str:
-    """Return the answer in one sentence."""
-    found, at = result.difference, result.at
-    if found is not None and at is not None:
+def headline(result: CompareResult) -> str:
+    """Return the result in one sentence."""
+    difference, at = result.difference, result.at
+    if difference is not None and at is not None:
         where = at.where(result.offset)
         if result.offset and at.kind == STEP:
             where += f" ({at.where()} of the second run)"
-        # What differs of a batch is a sentence already.
-        values = "" if found.stage == "batch" else f": {' against '.join(found.values)}"
-        return f"first difference: {where}, {found.text}{values}"
+        # The text about a batch has its values already.
+        values = "" if difference.stage == "batch" else f": {' against '.join(difference.values)}"
+        return f"first difference: {where}, {difference.text}{values}"
     if result.has_same_bits:
         return f"{_through(result)}: the same bits"
-    worst = result.worst
-    if worst is None:
+    largest = result.largest
+    if largest is None:
         return _through(result)
     return (
-        f"{_through(result)} (largest relative difference {worst.relative:.1g} in {worst.where} at step {worst.step}, "
-        f"tolerance {worst.allowed:.1g})"
+        f"{_through(result)} (largest relative difference {largest.relative:.1g} in {largest.where} at step "
+        f"{largest.step}, tolerance {largest.allowed:.1g})"
     )
 
 
-def _through(result: Result) -> str:
-    """Return how far two runs are equal."""
+def _through(result: CompareResult) -> str:
+    """Return the range in which two runs are equal."""
     parts = []
     if result.steps:
         last = result.steps + result.offset
@@ -62,7 +61,7 @@ def _through(result: Result) -> str:
     return f"equal {' and '.join(parts) or 'at the end'}"
 
 
-def equal_before(result: Result) -> str:
+def equal_before(result: CompareResult) -> str:
     """Return what is equal before the first difference."""
     parts: list[str] = []
     if result.steps:
@@ -74,8 +73,8 @@ def equal_before(result: Result) -> str:
     if result.results:
         parts.append(count(result.results, "result"))
     if result.equal:
-        what = "step" if result.at is None else result.at.kind
-        parts.append(f"{'at the end' if what == END else f'in this {what}'} {', '.join(result.equal)}")
+        kind = "step" if result.at is None else result.at.kind
+        parts.append(f"{'at the end' if kind == END else f'in this {kind}'} {', '.join(result.equal)}")
     return "; ".join(parts) or "nothing before it"
 
 
@@ -84,7 +83,7 @@ def _value(value: str, rank: str | None) -> str:
 
 
 def format_runs(names: tuple[str, str], codes: tuple[int, int]) -> Iterator[str]:
-    """Yield what is to be said of runs that failed: their numbers count nevertheless."""
+    """Yield a sentence for each run that failed; its recording is compared nevertheless."""
     for name, code in zip(names, codes, strict=True):
         if code:
-            yield f"the {name} run ended with exit code {code}; what it had trained by then is compared"
+            yield f"the {name} run ended with exit code {code}; its steps until then are compared"

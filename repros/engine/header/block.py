@@ -10,8 +10,8 @@ from typing import Any
 
 from repros.model.errors import ReprosError
 
-# The reference regular expression of PEP 723 ("inline script metadata"), for the type `script`.
-_BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
+BLOCK = re.compile(r"^# /// script\s*$\n(?P<content>(?:^#(?:| .*)$\n)+?)^# ///\s*$", re.MULTILINE)
+"""A script's metadata, by the reference expression of PEP 723."""
 
 
 class HeaderError(ReprosError):
@@ -33,7 +33,7 @@ class HeaderBlock:
     def __init__(self, path: Path, source: str) -> None:
         self.path = path
         self.source = source
-        block = _BLOCK.search(source)
+        block = BLOCK.search(source)
         if block is None:
             raise HeaderError(path, 1, "expected a PEP 723 block: '# /// script' ... '# ///'")
         self._first = source.count("\n", 0, block.start("content")) + 1

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from repros.advise.report.redact import Identity, Redactor
-from repros.advise.report.stranger import ScriptReport, ScriptRun
-from repros.advise.report.tracebacks import Scripts, last_traceback
+from repros.advise.report.redact import MachineIdentity, Redactor
+from repros.advise.report.script import ScriptReport, ScriptRunSummary
+from repros.advise.report.tracebacks import ScriptVersions, last_traceback
 from repros.model import Device
 from repros.scripts.try_.run import Attempt, Task
 from repros.scripts.try_.sight import Status
@@ -19,7 +19,7 @@ Collect = Callable[[str], tuple[str, str | None]]
 _FOLDER = r'File "(?P<path>[^"\n]*/repros-[^"/\n]+/%s)"'
 
 
-def report_of(task: Task, seen: Sequence[Attempt], collect: Collect, identity: Identity) -> ScriptReport:
+def report_of(task: Task, seen: Sequence[Attempt], collect: Collect, identity: MachineIdentity) -> ScriptReport:
     """Return the redacted report of a script's runs; stacks on which it did not run are left out.
 
     Args:
@@ -45,11 +45,11 @@ def report_of(task: Task, seen: Sequence[Attempt], collect: Collect, identity: I
     )
 
 
-def _run(task: Task, seen: Attempt, collect: Collect, redactor: Redactor) -> ScriptRun:
+def _run(task: Task, seen: Attempt, collect: Collect, redactor: Redactor) -> ScriptRunSummary:
     sight = seen.sight
     who = f" in {', '.join(sight.ranks)}" if len(sight.places) > 1 and sight.ranks else ""
     output, problem = collect(seen.stack)
-    return ScriptRun(
+    return ScriptRunSummary(
         seen.stack,
         f"{sight.status.value}{who}",
         sight.signature,
@@ -84,4 +84,6 @@ def _traceback(task: Task, seen: Attempt, redactor: Redactor) -> str:
     path = next((found["path"] for text in texts if (found := name.search(text))), str(Path(task.script.name)))
     lines = tuple(line.strip() for line in task.python_script.source.split("\n"))
     numbers = {number: number for number in range(1, len(lines) + 1)}
-    return last_traceback([seen.folder], Scripts(path, task.script.name, task.script.name, lines, numbers), redactor)
+    return last_traceback(
+        [seen.folder], ScriptVersions(path, task.script.name, task.script.name, lines, numbers), redactor
+    )

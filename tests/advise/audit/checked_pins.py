@@ -14,12 +14,12 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from repros.advise.audit.assess import assess
-from repros.advise.audit.assessment import Assessment, Status
+from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.sources import read_source
 from repros.model import FailureKind, Repro
 
 CHECKED = Path(__file__).with_name("checked_pins.toml")
-_CHECKED = (Status.AFFECTED, Status.POSSIBLE, Status.UNKNOWN)
+_CHECKED = (AuditStatus.AFFECTED, AuditStatus.POSSIBLE, AuditStatus.UNKNOWN)
 _MOST_FREQUENT = 8
 
 
@@ -31,7 +31,7 @@ class Pins:
     lines: tuple[str, ...]
     is_lock: bool
     """Whether a package that is not among the lines is not installed."""
-    answers: Mapping[int, Status]
+    answers: Mapping[int, AuditStatus]
     """By the number of the failure's id; the others are clear."""
 
     @property
@@ -106,7 +106,13 @@ def _row(pins: Pins, found: Sequence[Assessment]) -> str:
     bugs = _bugs(found)
     fixed = sum(bool(bug.fixed) for bug in bugs)
     versions = ", ".join(map(_pin, pins.lines))
-    cells = [len(bugs), fixed, counts[Status.AFFECTED] - len(bugs), counts[Status.POSSIBLE], counts[Status.UNKNOWN]]
+    cells = [
+        len(bugs),
+        fixed,
+        counts[AuditStatus.AFFECTED] - len(bugs),
+        counts[AuditStatus.POSSIBLE],
+        counts[AuditStatus.UNKNOWN],
+    ]
     return f"| [{pins.name}]({pins.address}) `{pins.file}` | {versions} | {' | '.join(map(str, cells))} |"
 
 
@@ -116,7 +122,7 @@ def _pin(line: str) -> str:
 
 
 def _bugs(found: Iterable[Assessment]) -> list[Assessment]:
-    return [one for one in found if one.status is Status.AFFECTED and one.repro.kind is FailureKind.BUG]
+    return [one for one in found if one.status is AuditStatus.AFFECTED and one.repro.kind is FailureKind.BUG]
 
 
 def _sentences(audits: Sequence[Sequence[Assessment]]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from repros.advise.audit.assess import assess
-from repros.advise.audit.assessment import Assessment, Status
+from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
@@ -55,7 +55,7 @@ def test_each_of_two_distributions_with_different_releases_has_its_reason() -> N
     of = subject(False, **{"lightning": "2.4", "pytorch-lightning": "2.2.4", "torch": "2.7"})
     assessment = found(BOTH, of)
     assert (assessment.status, list(map(str, assessment.conditions))) == (
-        Status.POSSIBLE,
+        AuditStatus.POSSIBLE,
         [
             "lightning 2.4 (requirements.txt:1) is not in lightning>=2.1,<2.4",
             "pytorch-lightning 2.2.4 (requirements.txt:2) is in lightning>=2.1,<2.4",
@@ -69,27 +69,35 @@ def test_each_of_two_distributions_with_different_releases_has_its_reason() -> N
     [
         (
             subject(lightning="2.2", torch="2.7"),
-            Status.AFFECTED,
+            AuditStatus.AFFECTED,
             "lightning 2.2 (requirements.txt:1) is in lightning>=2.1,<2.4; torch 2.7 (requirements.txt:2) is in torch",
         ),
-        (subject(lightning="2.2", torch="2.5"), Status.CLEAR, "torch 2.5 (requirements.txt:2) is not in torch>=2.6"),
-        (subject(lightning="2.2"), Status.UNKNOWN, "torch is not listed"),
+        (
+            subject(lightning="2.2", torch="2.5"),
+            AuditStatus.CLEAR,
+            "torch 2.5 (requirements.txt:2) is not in torch>=2.6",
+        ),
+        (subject(lightning="2.2"), AuditStatus.UNKNOWN, "torch is not listed"),
         (
             subject(lightning="2.2", torch=""),
-            Status.UNKNOWN,
+            AuditStatus.UNKNOWN,
             "torch from a URL (requirements.txt:2) cannot be compared with torch>=2.6",
         ),
-        (subject(lightning="2.5"), Status.CLEAR, "lightning 2.5 (requirements.txt:1) is not in lightning>=2.1,<2.4"),
+        (
+            subject(lightning="2.5"),
+            AuditStatus.CLEAR,
+            "lightning 2.5 (requirements.txt:1) is not in lightning>=2.1,<2.4",
+        ),
         (
             subject(lightning=">=2.2", torch="2.7"),
-            Status.POSSIBLE,
+            AuditStatus.POSSIBLE,
             "lightning >=2.2 (requirements.txt:1) may be in lightning>=2.1,<2.4; torch 2.7 (requirements.txt:2) is in",
         ),
-        (subject(lightning=">=2.2", torch=""), Status.UNKNOWN, "torch from a URL (requirements.txt:2) cannot be"),
-        (subject(complete=True, torch="2.7"), Status.CLEAR, "lightning is not listed"),
+        (subject(lightning=">=2.2", torch=""), AuditStatus.UNKNOWN, "torch from a URL (requirements.txt:2) cannot be"),
+        (subject(complete=True, torch="2.7"), AuditStatus.CLEAR, "lightning is not listed"),
     ],
 )
-def test_one_false_condition_clears_a_failure(of: Subject, status: Status, why: str) -> None:
+def test_one_false_condition_clears_a_failure(of: Subject, status: AuditStatus, why: str) -> None:
     assessment = found(BOTH, of)
     assert assessment.status is status
     assert "; ".join(map(str, assessment.conditions)).startswith(why)
@@ -150,16 +158,16 @@ def test_every_unaffected_range_of_the_catalogue_clears_its_failure() -> None:
             needed = factories.requirements(*raw.split(" with "))
             constraints = {r.name: (Constraint(str(r), Location("x"), releases=r.specifier),) for r in needed}
             of = Subject("x", constraints, complete=False)
-            assert found(repro, of).status is Status.CLEAR, (repro.id, raw)
+            assert found(repro, of).status is AuditStatus.CLEAR, (repro.id, raw)
 
 
 def test_a_failure_of_every_release_concerns_all_who_have_the_package() -> None:
     repro = factories.repro(packages=("lightning", "torch"))
-    assert found(repro, subject(lightning="2.6", torch="2.13")).status is Status.AFFECTED
-    assert found(repro, subject(lightning="1.9", torch="2.13")).status is Status.AFFECTED
-    assert found(repro, subject(complete=True, lightning="2.6")).status is Status.CLEAR
-    assert found(repro, subject(lightning="2.6")).status is Status.UNKNOWN
-    assert found(repro, subject(lightning="2.6", torch="")).status is Status.AFFECTED
+    assert found(repro, subject(lightning="2.6", torch="2.13")).status is AuditStatus.AFFECTED
+    assert found(repro, subject(lightning="1.9", torch="2.13")).status is AuditStatus.AFFECTED
+    assert found(repro, subject(complete=True, lightning="2.6")).status is AuditStatus.CLEAR
+    assert found(repro, subject(lightning="2.6")).status is AuditStatus.UNKNOWN
+    assert found(repro, subject(lightning="2.6", torch="")).status is AuditStatus.AFFECTED
 
 
 def test_only_workarounds_whose_requirements_can_be_met_are_offered() -> None:
@@ -186,7 +194,7 @@ RAW = st.sampled_from(["", "2.0", "2.2", "2.5", "2.6", "2.7", ">=2.2", "<2.4", "
 def test_an_unknown_failure_is_never_cleared(versions: dict[str, str], complete: bool) -> None:
     """A failure is clear if the subject names a release outside the range, or if a lock lacks the package."""
     of = subject(complete=complete, **versions)
-    if found(BOTH, of).status is not Status.CLEAR:
+    if found(BOTH, of).status is not AuditStatus.CLEAR:
         return
     ranges = {condition.only.name: condition.only.specifier for condition in BOTH.affected if condition.only}
     outside = [

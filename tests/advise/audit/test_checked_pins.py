@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.advise.audit.assessment import Status
+from repros.advise.audit.assessment import AuditStatus
 from repros.engine.catalogue import load
 from tests.advise.audit.checked_pins import Pins, checked_to, number_of, read_pins
 
@@ -19,7 +19,7 @@ PINS = read_pins()
 def test_the_answers_are_those_that_were_checked(pins: Pins, tmp_path: Path) -> None:
     checked = [repro for repro in CATALOGUE if number_of(repro) <= checked_to()]
     found = {assessment.repro.id: assessment.status for assessment in pins.audit(checked, tmp_path)}
-    assert found == {repro.id: pins.answers.get(number_of(repro), Status.CLEAR) for repro in checked}
+    assert found == {repro.id: pins.answers.get(number_of(repro), AuditStatus.CLEAR) for repro in checked}
 
 
 def test_each_file_is_there_once_with_a_pin_of_lightning() -> None:

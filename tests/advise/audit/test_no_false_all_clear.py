@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from repros.advise.audit.assess import assess
-from repros.advise.audit.assessment import Status
+from repros.advise.audit.assessment import AuditStatus
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.engine import evidence
 from repros.engine.catalogue import load
@@ -63,7 +63,7 @@ def records() -> tuple[Record, ...]:
     return tuple(found)
 
 
-def status_of(repro: Repro, constraints: Mapping[str, Constraint], *, complete: bool) -> Status:
+def status_of(repro: Repro, constraints: Mapping[str, Constraint], *, complete: bool) -> AuditStatus:
     subject = Subject("x", {name: (record,) for name, record in constraints.items()}, complete)
     (assessment,) = assess([repro], subject, {})
     return assessment.status
@@ -89,7 +89,7 @@ def test_the_full_list_of_versions_is_judged_as_it_was_measured() -> None:
         if not all(requirement_met(record, name) for name in record.repro.packages):
             continue
         found = status_of(record.repro, {name: pin(number) for name, number in record.versions.items()}, complete=True)
-        if found is not (Status.AFFECTED if record.failed else Status.CLEAR):
+        if found is not (AuditStatus.AFFECTED if record.failed else AuditStatus.CLEAR):
             wrong.append((record.place, found))
     assert wrong == []
 
@@ -118,7 +118,7 @@ def test_less_than_the_full_list_never_clears_what_failed(data: st.DataObject) -
     }
     found = status_of(one.repro, constraints, complete=False)
     if one.failed:
-        assert found is not Status.CLEAR, one.place
+        assert found is not AuditStatus.CLEAR, one.place
     else:
         wanted_absent = {t.package for c in one.repro.affected for t in c.terms if t.negated}
-        assert found is not Status.AFFECTED or wanted_absent - listed, one.place
+        assert found is not AuditStatus.AFFECTED or wanted_absent - listed, one.place

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from repros.advise.audit.assessment import Assessment, Status
+from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.engine.catalogue import load
 from repros.model import Repro
 from tests.advise.audit.checked_pins import Pins, read_pins
@@ -189,12 +189,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_status_agrees_with_the_headers(folder: Path) -> None:
-    truth = {Status.AFFECTED: True, Status.CLEAR: False, Status.UNKNOWN: None}
+    truth = {AuditStatus.AFFECTED: True, AuditStatus.CLEAR: False, AuditStatus.UNKNOWN: None}
     compared = 0
     for case in cases():
         truths = {is_affected(case.repro, world) for world in case.worlds()}
         status = audited(case.pins, folder)[case.repro.id].status
-        if case.is_exact or status in {Status.CLEAR, Status.AFFECTED}:
+        if case.is_exact or status in {AuditStatus.CLEAR, AuditStatus.AFFECTED}:
             assert truths == {truth[status]}, (case.repro.id, case.lines, status)
             compared += 1
     assert compared > 300
@@ -204,7 +204,7 @@ def test_every_release_that_is_named_is_free_and_every_free_one_is_named(folder:
     compared = 0
     for case in cases():
         assessment = audited(case.pins, folder)[case.repro.id]
-        if assessment.status is not Status.AFFECTED or not case.is_exact:
+        if assessment.status is not AuditStatus.AFFECTED or not case.is_exact:
             continue
         (allowed,) = case.worlds()
         here = {**allowed, **dict.fromkeys(case.others)}  # a range names no releases of packages that it is not about

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from uv import find_uv_bin
 
-from repros.advise.audit.sources import DEFAULT_FILES, find_source, read_source, requirements
+from repros.advise.audit.sources import DEFAULT_FILES, find_source, read_source
 from repros.advise.audit.sources.environment import environment_subject
 from repros.advise.audit.subject import Subject
 from repros.model.errors import ReprosError
@@ -218,21 +215,3 @@ def test_a_file_that_is_not_text_is_refused(here: Path) -> None:
     (here / "requirements.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ReprosError, match=r"cannot be read \(not UTF-8 text\)"):
         read_source(Path("requirements.txt"))
-
-
-PLAIN = st.from_regex(r"[A-Za-z0-9]{1,6}([._-][A-Za-z0-9]{1,6}){0,3}", fullmatch=True)
-NUMBER = r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}((a|b|rc|\.post|\.dev)[0-9])?(\+[a-z0-9]{1,5})?"
-RELEASE = st.from_regex(f"=={NUMBER}", fullmatch=True)
-
-
-@given(st.lists(st.builds("{}{}".format, PLAIN, RELEASE), min_size=1, max_size=5), st.sampled_from(["\n", "\n\n"]))
-def test_pins_are_read_as_the_parser_reads_them(lines: list[str], between: str) -> None:
-    text = between.join(lines)
-    assert requirements._parse_pins(Path("pins.txt"), text, is_constraint=False)
-    with tempfile.TemporaryDirectory() as folder:
-        pins, others = Path(folder, "pins.txt"), Path(folder, "others.txt")
-        pins.write_text(f"{text}\n")
-        others.write_text(f"{text}\n# a comment, for which there is the parser\n")
-        alone, parsed = read_source(pins), read_source(others)
-    assert [*alone.constraints] == [*parsed.constraints]
-    assert str(alone).replace("pins.txt", "others.txt") == str(parsed)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from repros.advise.audit.assessment import Status
+from repros.advise.audit.assessment import AuditStatus
 from repros.advise.audit.formats.text import render_text
 from tests.advise.audit.samples import make_report, report_on_the_catalogue
 
@@ -129,7 +129,7 @@ def test_text_fits_a_narrow_terminal(verbose: bool) -> None:
 
 def test_a_wide_terminal_has_one_line_for_each_failure_and_a_narrow_one_breaks_it() -> None:
     done = report_on_the_catalogue()
-    concerned = [assessment.repro.id for assessment in done.with_status(Status.AFFECTED)]
+    concerned = [assessment.repro.id for assessment in done.with_status(AuditStatus.AFFECTED)]
     for width in (80, 200):
         lines = render_text(done, width=width).plain.splitlines()
         assert max(map(len, lines)) <= width

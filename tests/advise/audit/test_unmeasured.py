@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.advise.audit.assess import assess
-from repros.advise.audit.assessment import Assessment, Status
+from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.formats import FormatName, choose_format
 from repros.advise.audit.report import build_report
 from repros.advise.audit.subject import Constraint, Location, Subject
@@ -90,7 +90,7 @@ def test_no_release_is_unaffected_because_a_script_cannot_run_on_it() -> None:
             if not all(canonicalize_name(package) in versions for package in repro.packages):
                 continue  # without the package there is no failure
             tried += 1
-            cleared = found(repro, versions, complete=True).status is Status.CLEAR
+            cleared = found(repro, versions, complete=True).status is AuditStatus.CLEAR
             if cleared and exists(repro, versions):
                 wrong.append((repro.id, stack))
     assert wrong == []
@@ -109,31 +109,31 @@ def test_every_key_clears_a_release_and_names_its_source() -> None:
                 if not exists(repro, versions):
                     tried += 1
                     assessment = found(repro, versions, complete=True)
-                    assert assessment.status is Status.CLEAR, (repro.id, version)
+                    assert assessment.status is AuditStatus.CLEAR, (repro.id, version)
                     assert str(repro.exists_source) in reasons(assessment), (repro.id, version)
         assert tried, repro.id
 
 
 def test_a_resume_without_its_scheduler_is_unknown_where_its_script_cannot_compute() -> None:
     assessment = found(documented("RPR-0044"), {"torch": "2.1.2"})
-    assert assessment.status is Status.UNKNOWN
+    assert assessment.status is AuditStatus.UNKNOWN
     assert reasons(assessment) == "the script needs torch>=2.4, so torch 2.1.2 (r.txt:1) was not measured"
 
 
 def test_hooks_on_lightning_2_0_are_unknown() -> None:
     assessment = found(documented("RPR-0002"), {"torch": "2.1.2", "lightning": "2.0.9", "accelerate": "0.25.0"})
-    assert assessment.status is Status.UNKNOWN
+    assert assessment.status is AuditStatus.UNKNOWN
     assert reasons(assessment) == "the script needs lightning>=2.1, so lightning 2.0.9 (r.txt:2) was not measured"
 
 
 def test_a_function_that_upstream_did_not_have_cannot_fail() -> None:
     assessment = found(documented("RPR-0041"), {"torch": "2.2.2"})
-    assert assessment.status is Status.CLEAR
+    assert assessment.status is AuditStatus.CLEAR
     assert reasons(assessment) == (
         "torch 2.2.2 (r.txt:1) is not in torch>=2.3, the releases that have what fails "
         "(https://github.com/pytorch/pytorch/pull/116585)"
     )
-    assert found(documented("RPR-0041"), {"torch": "2.3.1"}).status is Status.UNKNOWN
+    assert found(documented("RPR-0041"), {"torch": "2.3.1"}).status is AuditStatus.UNKNOWN
 
 
 def test_what_the_script_needs_of_another_package_does_not_free_of_a_failure() -> None:
@@ -141,48 +141,51 @@ def test_what_the_script_needs_of_another_package_does_not_free_of_a_failure() -
     finder = documented("RPR-0001")
     old = found(finder, {"torch": "2.0.1", "lightning": "2.1.3"})
     new = found(finder, {"torch": "2.1.2", "lightning": "2.1.3"})
-    assert old.status is Status.AFFECTED
+    assert old.status is AuditStatus.AFFECTED
     assert [variant.name for variant in old.workarounds] == [variant.name for variant in new.workarounds] != []
     fixed = found(finder, {"torch": "2.0.1", "lightning": "2.4"})
     assert (fixed.status, reasons(fixed)) == (
-        Status.UNKNOWN,
+        AuditStatus.UNKNOWN,
         "the script needs torch>=2.1, so torch 2.0.1 (r.txt:1) was not measured",
     )
-    assert found(finder, {"lightning": "2.4"}).status is Status.CLEAR
-    assert found(finder, {"torch": "", "lightning": "2.4"}).status is Status.CLEAR
+    assert found(finder, {"lightning": "2.4"}).status is AuditStatus.CLEAR
+    assert found(finder, {"torch": "", "lightning": "2.4"}).status is AuditStatus.CLEAR
 
 
 def test_without_the_package_no_release_of_another_matters() -> None:
-    assert found(documented("RPR-0001"), {"torch": "1.13.1"}, complete=True).status is Status.CLEAR
-    assert found(documented("RPR-0001"), {"torch": "1.13.1"}).status is Status.UNKNOWN
+    assert found(documented("RPR-0001"), {"torch": "1.13.1"}, complete=True).status is AuditStatus.CLEAR
+    assert found(documented("RPR-0001"), {"torch": "1.13.1"}).status is AuditStatus.UNKNOWN
 
 
 def test_a_range_may_allow_releases_that_were_not_measured() -> None:
     resume = found(documented("RPR-0044"), {"torch": ">=2.0"})
-    assert resume.status is Status.POSSIBLE
+    assert resume.status is AuditStatus.POSSIBLE
     assert list(map(str, resume.conditions)) == [
         "torch >=2.0 (r.txt:1): every release",
         "the script needs torch>=2.4, so some of torch >=2.0 (r.txt:1) was not measured",
     ]
     shuffle = found(documented("RPR-0008"), {"lightning": ">=1.8,<2.5"})
     assert (shuffle.status, reasons(shuffle)) == (
-        Status.UNKNOWN,
+        AuditStatus.UNKNOWN,
         "the script needs lightning>=2.0, so some of lightning >=1.8,<2.5 (r.txt:1) was not measured",
     )
 
 
 def test_a_failure_that_turned_into_a_refusal_is_gone_and_the_refusal_is_there() -> None:
     skipped = found(documented("RPR-0025"), {"torch": "2.4.1", "lightning": "2.4.0"})
-    assert (skipped.status, [variant.name for variant in skipped.exceptions]) == (Status.CLEAR, ["refused"])
+    assert (skipped.status, [variant.name for variant in skipped.exceptions]) == (AuditStatus.CLEAR, ["refused"])
 
 
 def test_a_variant_fails_all_the_same_only_where_it_was_measured() -> None:
     finder = documented("RPR-0023")
     measured = found(finder, {"torch": "2.1.2", "lightning": "2.1.3"})
-    assert (measured.status, [variant.name for variant in measured.exceptions]) == (Status.CLEAR, ["finder_argument"])
+    assert (measured.status, [variant.name for variant in measured.exceptions]) == (
+        AuditStatus.CLEAR,
+        ["finder_argument"],
+    )
     for versions in ({"torch": "1.13.1", "lightning": "2.1.3"}, {"torch": "2.1.2"}):
         unmeasured = found(finder, versions)
-        assert (unmeasured.status, unmeasured.exceptions) == (Status.CLEAR, ())
+        assert (unmeasured.status, unmeasured.exceptions) == (AuditStatus.CLEAR, ())
 
 
 RANGES = make.conditions("lightning>=2.5.3")
@@ -220,15 +223,15 @@ def test_what_a_script_needs_never_clears(
 ) -> None:
     affected = make.conditions(*ranges)
 
-    def status(*requirements: str) -> Status:
+    def status(*requirements: str) -> AuditStatus:
         required = make.requirements(*requirements)
         variants = (make.variant(affected=affected, requires=required),)
         repro = make.repro(packages=("lightning",), affected=affected, requires=required, variants=variants)
         return found(repro, versions, complete=complete).status
 
     with_needs, without = status(*needs), status()
-    if with_needs is Status.CLEAR:
-        assert without is Status.CLEAR
+    if with_needs is AuditStatus.CLEAR:
+        assert without is AuditStatus.CLEAR
         absent = complete and "lightning" not in versions
         assert absent or not any(_excludes(need, versions) for need in map(Requirement, needs))
 

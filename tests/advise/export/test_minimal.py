@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.advise.export.fold import fold
+from repros.advise.export.fold_branches import fold
 from repros.advise.export.pins import ExportError, Pins
 from repros.advise.export.script import export_for_report, export_minimal, report_variants
 from repros.engine import header

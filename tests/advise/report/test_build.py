@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from repros.advise.report.build import IssueReport, build, shows_failure
-from repros.advise.report.redact import Identity
+from repros.advise.report.redact import MachineIdentity
 from repros.engine import header
 from repros.engine.catalogue import load
 from repros.engine.record import line
@@ -57,9 +57,9 @@ def results(logs: Path, name: str = "current") -> Iterator[CellResult]:
         yield CellResult(cell, verdict, "why", signature, seen)
 
 
-def built(logs: Path, identity: Identity | None = None, **changes: Any) -> IssueReport:
+def built(logs: Path, identity: MachineIdentity | None = None, **changes: Any) -> IssueReport:
     lines: list[Any] = [{**line(result), **changes} for result in results(logs)]
-    return build(header.read(OWN), lines, lambda _: ("PyTorch version: 2.13.0", None), identity or Identity())
+    return build(header.read(OWN), lines, lambda _: ("PyTorch version: 2.13.0", None), identity or MachineIdentity())
 
 
 def test_the_traceback_has_no_frames_of_the_launcher(logs: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_long_traceback_loses_its_middle(logs: Path) -> None:
 def test_the_whole_log_is_redacted_before_anything_is_cut(logs: Path) -> None:
     """A cut may take a key's first line, the beginning of a secret, or what a colour code splits."""
     phrase = "correct-horse-battery-staple-correct-horse-1234"
-    identity = Identity(values={"MY_DB_PASSWORD": phrase})
+    identity = MachineIdentity(values={"MY_DB_PASSWORD": phrase})
     key = "".join(f"b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAABlwAAAAdz{n:02}\n" for n in range(68))
     texts = {
         "b3BlbnNzaC1": f"-----BEGIN OPENSSH PRIVATE KEY-----\n{key}-----END OPENSSH PRIVATE KEY-----\n",
@@ -113,7 +113,7 @@ def test_an_interpreters_path_is_not_in_the_report(logs: Path) -> None:
     lines = [
         line(result) for name in ("/a/x/bin/python", "2023-12", "/b/x/bin/python") for result in results(logs, name)
     ]
-    report = build(header.read(OWN), lines, lambda _: ("", "it failed"), Identity())
+    report = build(header.read(OWN), lines, lambda _: ("", "it failed"), MachineIdentity())
     assert [(environment.name, environment.stack) for environment in report.environments] == [
         ("own environment 1", False),
         ("2023-12", True),
@@ -124,7 +124,7 @@ def test_an_interpreters_path_is_not_in_the_report(logs: Path) -> None:
 
 def test_the_catalogues_description_is_not_redacted(logs: Path) -> None:
     repro = load().find("RPR-0005")
-    identity = Identity(values={"X": "gradient"}, users=("fabric",))
+    identity = MachineIdentity(values={"X": "gradient"}, users=("fabric",))
     cell = factories.cell(
         repro=repro,
         variant=repro.variants[0],
@@ -140,7 +140,7 @@ def test_the_script_is_pinned_to_the_versions_it_was_run_with(logs: Path) -> Non
     stack = {"name": "/a/x/bin/python", "python": "3.12.1", "versions": {"torch": "2.13.0+cpu", "lightning": "2.1.3"}}
     lines: list[Any] = [{**line(result), "stack": stack} for result in results(logs)]
     repro = load().find("RPR-0005")
-    script = build(repro, lines, lambda _: ("", "no"), Identity()).failure.script
+    script = build(repro, lines, lambda _: ("", "no"), MachineIdentity()).failure.script
     pins = ['"torch==2.13.0"', '"lightning==2.1.3"']
     head = ['requires-python = "==3.12.*"', "dependencies = [", *(f"    {pin}," for pin in pins), "]", "///"]
     assert "".join(f"# {row}\n" for row in head) in script
@@ -172,6 +172,6 @@ def test_a_secret_in_any_field_is_redacted(private: str, tmp_path: Path) -> None
         return f"{value} {private}" if isinstance(value, str) and not fixed else value
 
     lines: list[Any] = [planted(line(result)) for result in results(tmp_path)]
-    report = build(header.read(script), lines, lambda _: (f"PyTorch version: {private}", private), Identity())
+    report = build(header.read(script), lines, lambda _: (f"PyTorch version: {private}", private), MachineIdentity())
     assert private not in json.dumps(dataclasses.asdict(report), ensure_ascii=False)
     assert "the documented failure" in report.runs[0].signature  # type: ignore[operator] # else the test checks nothing

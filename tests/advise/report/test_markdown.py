@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from repros import __version__
-from repros.advise.report.build import EnvironmentSummary, Failure, IssueReport, RunSummary, VariantSummary
+from repros.advise.report.build import EnvironmentSummary, IssueReport, ReportedFailure, RunSummary, VariantSummary
 from repros.advise.report.markdown import Form, markdown
 from repros.model import FailureKind, Role, Upstream
 
-FAILURE = Failure(
+FAILURE = ReportedFailure(
     id="RPR-0001",
     title="The LR finder leaves logged results on the CPU",
     silent=False,

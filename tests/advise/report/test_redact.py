@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from repros.advise.report.redact import _GENERIC, Identity, Redactor
+from repros.advise.report.redact import _GENERIC, MachineIdentity, Redactor
 
-HERE = Identity(
+HERE = MachineIdentity(
     homes=("/data/people/mallory",),
     folder="/data/people/mallory/acme-merger",
     users=("mallory", "jd"),
@@ -88,12 +88,12 @@ def test_leaves_its_own_placeholders(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["ACME_COOKIE", "SSH_ASKPASS", "ACME_PWD", "acme_token"])
 def test_the_value_of_a_secret_is_redacted_within_a_word(name: str) -> None:
-    assert Redactor(Identity(values={name: "hund"})).redact_text("prehundpost") == f"pre{{{name}}}post"
-    assert Redactor(Identity(values={"ACME": "hund"})).redact_text("prehundpost") == "prehundpost"
+    assert Redactor(MachineIdentity(values={name: "hund"})).redact_text("prehundpost") == f"pre{{{name}}}post"
+    assert Redactor(MachineIdentity(values={"ACME": "hund"})).redact_text("prehundpost") == "prehundpost"
 
 
 def test_a_word_of_a_public_text_is_not_redacted() -> None:
-    identity = Identity(users=("torch",), values={"DEVICE": "lightning", "HOBBY": "lightning strikes"})
+    identity = MachineIdentity(users=("torch",), values={"DEVICE": "lightning", "HOBBY": "lightning strikes"})
     redactor = Redactor(identity, "import torch, lightning")
     assert redactor.redact_text("torch and lightning in /home2/torch/x") == "torch and lightning in /home2/{user}/x"
     assert redactor.redact_text("lightning strikes") == "{HOBBY}"
@@ -104,7 +104,7 @@ def test_the_identity_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "mallory")
     monkeypatch.setenv("TICKET", "ACME-4711")
     monkeypatch.setattr("socket.gethostname", lambda: "gpu-17.acme.example")
-    redactor = Redactor(Identity.of_this_machine())
+    redactor = Redactor(MachineIdentity.of_this_machine())
     assert redactor.redact_text("/somewhere/mallory/x mallory gpu-17 ACME-4711") == "~/x {USER} {host} {TICKET}"
 
 
@@ -160,17 +160,17 @@ def spread(private: str) -> Finding:
 
 @given(SECRETS)
 def test_no_secret_leaves_in_any_field(secret: str) -> None:
-    assert secret not in repr(Redactor(Identity()).redact_value(spread(secret)))
+    assert secret not in repr(Redactor(MachineIdentity()).redact_value(spread(secret)))
 
 
 @given(ADDRESSES)
 def test_no_address_leaves(address: str) -> None:
-    assert address not in repr(Redactor(Identity()).redact_value(spread(address)))
+    assert address not in repr(Redactor(MachineIdentity()).redact_value(spread(address)))
 
 
 @given(user=NAMES, host=NAMES, folder=NAMES)
 def test_no_name_and_no_home_leaves(user: str, host: str, folder: str) -> None:
-    identity = Identity((f"/mnt/{folder}",), "/", (user,), (host,))
+    identity = MachineIdentity((f"/mnt/{folder}",), "/", (user,), (host,))
     for private in (user, host, f"/mnt/{folder}", f"/home/{user}/x", f"{user}@{host}:29500"):
         shown = repr(Redactor(identity).redact_value(spread(private)))
         # As a whole word; three letters may stand in a placeholder by chance.
@@ -185,7 +185,7 @@ def test_no_name_and_no_home_leaves(user: str, host: str, folder: str) -> None:
 def test_no_value_of_a_variable_leaves(name: str, value: str) -> None:
     bare = value.strip().rstrip("/")
     assume(bare not in f"ACME_{name}")
-    shown = Redactor(Identity(values={f"ACME_{name}": value})).redact_value(spread(bare))
+    shown = Redactor(MachineIdentity(values={f"ACME_{name}": value})).redact_value(spread(bare))
     assert all(bare not in text for text in (shown.message, *shown.log, *shown.versions.values(), shown.more[0]["log"]))
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from repros.advise.export import pins
 from repros.advise.export.script import export_for_report
-from repros.advise.report.redact import Identity, Redactor
-from repros.advise.report.tracebacks import Scripts, last_traceback
+from repros.advise.report.redact import MachineIdentity, Redactor
+from repros.advise.report.tracebacks import ScriptVersions, last_traceback
 from repros.engine import header
 from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
@@ -19,7 +19,7 @@ from repros.model import Repro
 from tests.cli.command import CLAIMED
 
 CATALOGUE = load()
-REDACTOR = Redactor(Identity())
+REDACTOR = Redactor(MachineIdentity())
 
 
 def exported(repro: Repro) -> str:
@@ -33,7 +33,7 @@ def traceback(repro: Repro, text: str, folder: Path, *frames: tuple[int, str, st
     log = "\n".join(["Traceback (most recent call last):", *rows, "RuntimeError: x"])
     (folder / "main.log").write_text(log, encoding="utf-8")
     public = f"repros/catalogue/{repro.family}/{repro.path.name}"
-    return last_traceback([folder], Scripts.of(repro, public, text), REDACTOR).split("\n")[1:-1:2]
+    return last_traceback([folder], ScriptVersions.of(repro, public, text), REDACTOR).split("\n")[1:-1:2]
 
 
 @pytest.mark.of_each_script

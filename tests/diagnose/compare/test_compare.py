@@ -161,7 +161,7 @@ def test_the_terminal_gets_the_answer_and_both_values(
         (["--", "python", "--"], "a command is empty; expected -- COMMAND -- COMMAND."),
         (["--ranks", "1,0", "--", "python"], "--ranks 1,0: expected two numbers of ranks, such as 1,2."),
         (["--ranks", "2", "--", "python"], "--ranks 2: expected two values, such as 1,2."),
-        (["--stack", "current,current", "--", "/usr/bin/python3", "x.py"], "begin the command with python to use"),
+        (["--stack", "current,current", "--", "/usr/bin/python3", "x.py"], "start it with python to use"),
         (["--", "no-such-program"], "no-such-program cannot be started"),
         (["--", "true"], "no process of the first run loaded the recorder"),
     ],

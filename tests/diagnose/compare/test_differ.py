@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from repros.diagnose.compare.run import Result, compare
+from repros.diagnose.compare.run import CompareResult, compare
 from repros.diagnose.compare.text import equal_before, headline
 from repros.model.errors import ReprosError
 from tests.diagnose.compare.recorded import end, evaluation, forward, recording, rows, step, summary
 
 
-def compared(tmp_path: Path, one: Sequence[Any], other: Sequence[Any], **options: Any) -> Result:
+def compared(tmp_path: Path, one: Sequence[Any], other: Sequence[Any], **options: Any) -> CompareResult:
     """Compare two runs, each the steps of one rank or a list of those of several."""
     ranks = [run if run and isinstance(run[0], list) else [run] for run in (one, other)]
     first, second = (recording(tmp_path / name, *of) for name, of in zip(("one", "two"), ranks, strict=True))
@@ -257,7 +257,8 @@ def test_an_evaluation_that_is_not_recorded_whole_is_compared_pass_by_pass_alone
     result = compared(tmp_path, one, [step(), evaluation(forward([1.0, 2.0], Net=[1.0, 2.0]))])
     assert result.difference is None
     assert result.notes == (
-        "too little is recorded to compare the evaluation after step 1: it has too many passes, and others in each run",
+        "the evaluation after step 1 is not compared: it has too many passes to record, and a different number in each "
+        "run",
     )
     (tmp_path / "again").mkdir()
     other = [step(), evaluation(parts[0], forward([2.0], Net=[9.0]), cut=True)]

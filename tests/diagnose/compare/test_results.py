@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from repros.cli import main
-from repros.diagnose.compare.run import Result, compare
+from repros.diagnose.compare.run import CompareResult, compare
 from repros.diagnose.compare.text import equal_before, headline
 from tests.diagnose.compare.changed import difference_of_changed
 from tests.diagnose.compare.recorded import end, evaluation, forward, recording, results, step, summary
@@ -90,7 +90,7 @@ def test_a_program_that_prints_more_is_no_different(warm_python: Path, capfd: py
     assert main(["compare", "--json", "--", *words, "--", *words, "changed"]) == 0, capfd.readouterr().err
 
 
-def compared(tmp_path: Path, one: Sequence[Any], other: Sequence[Any], **options: Any) -> Result:
+def compared(tmp_path: Path, one: Sequence[Any], other: Sequence[Any], **options: Any) -> CompareResult:
     """Compare two runs, each the steps of one rank or a list of those of several."""
     tmp_path.mkdir(exist_ok=True)
     ranks = [run if run and isinstance(run[0], list) else [run] for run in (one, other)]

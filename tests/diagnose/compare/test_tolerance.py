@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.diagnose.compare.summaries import gap_between, join_parts, join_rows, scale_of
+from repros.diagnose.compare.summaries import distance_between, join_parts, join_rows, scale_of
 from repros.diagnose.compare.tolerance import MOST, Tolerance
 from tests.diagnose.compare.recorded import summary
 
@@ -28,7 +28,7 @@ def test_a_tolerance_never_explains_everything() -> None:
 def test_parts_join_to_the_whole_wherever_it_is_cut(values: list[float], place: int) -> None:
     whole = summary(values)
     joined = join_parts([summary(values[:place]), summary(values[place:])])
-    assert gap_between(whole, joined, scale_of(whole, summary([1.0]))).relative < 1e-12
+    assert distance_between(whole, joined, scale_of(whole, summary([1.0]))).relative < 1e-12
 
 
 @given(NUMBERS, st.integers(1, 29))
@@ -44,5 +44,5 @@ def test_rows_join_to_the_whole(values: list[float], place: int) -> None:
 @given(st.lists(st.floats(1, 100), min_size=2, max_size=10, unique=True))
 def test_elements_that_have_changed_places_differ(values: list[float]) -> None:
     one, other = summary(values), summary([*values[1:], values[0]])
-    assert gap_between(one, other, scale_of(one)).relative > 0
-    assert gap_between(one, other, scale_of(one), in_order=False).relative < 1e-12
+    assert distance_between(one, other, scale_of(one)).relative > 0
+    assert distance_between(one, other, scale_of(one), in_order=False).relative < 1e-12

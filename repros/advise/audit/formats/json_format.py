@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from repros.advise.audit.assessment import Assessment, Condition, Status
+from repros.advise.audit.assessment import Assessment, AuditStatus, Condition
 from repros.advise.audit.ignore import Ignore
 from repros.advise.audit.report import AuditReport
 from repros.model.packages import format_requirement
@@ -20,7 +20,7 @@ def render_json(report: AuditReport) -> str:
         "schema": SCHEMA,
         "subject": report.subject.name,
         "complete": report.subject.complete,
-        "counts": {status.value: len(report.with_status(status)) for status in Status},
+        "counts": {status.value: len(report.with_status(status)) for status in AuditStatus},
         "findings": [_assessment(assessment) for assessment in report.assessments],
         "ignored": [{**_assessment(assessment), **_ignore(ignore)} for assessment, ignore in report.ignored],
         "expired": [_ignore(ignore) for ignore in report.expired],

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from repros import __version__
-from repros.advise.audit.assessment import Assessment, Status
+from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.formats.remedy import describe_workaround, fixed_in
 from repros.advise.audit.ignore import Ignore
 from repros.advise.audit.report import AuditReport
@@ -20,16 +20,16 @@ from repros.text.control import dump_json
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # `open` is the specification's word for a rule that could not be evaluated; only `fail` may have a level.
 _KINDS = {
-    Status.AFFECTED: ("fail", "error"),
-    Status.POSSIBLE: ("fail", "warning"),
-    Status.UNKNOWN: ("open", "none"),
-    Status.CLEAR: ("pass", "none"),
+    AuditStatus.AFFECTED: ("fail", "error"),
+    AuditStatus.POSSIBLE: ("fail", "warning"),
+    AuditStatus.UNKNOWN: ("open", "none"),
+    AuditStatus.CLEAR: ("pass", "none"),
 }
 
 
 def render_sarif(report: AuditReport) -> str:
     """Return the report as a SARIF log, without unaffected failures; ignored assessments are there as suppressed."""
-    shown = [(assessment, None) for assessment in report.assessments if assessment.status is not Status.CLEAR]
+    shown = [(assessment, None) for assessment in report.assessments if assessment.status is not AuditStatus.CLEAR]
     every: list[tuple[Assessment, Ignore | None]] = [*shown, *report.ignored]
     rules = {assessment.repro.id: number for number, (assessment, _) in enumerate(every)}
     log = {

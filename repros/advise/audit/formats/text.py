@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from repros.advise.audit.assessment import Aspect, Assessment, Condition, Status
+from repros.advise.audit.assessment import Aspect, Assessment, AuditStatus, Condition
 from repros.advise.audit.formats.remedy import describe_workaround, fixed_in
 from repros.advise.audit.report import AuditReport
 from repros.model import FailureKind
@@ -15,7 +15,7 @@ from repros.text.styled import Text
 from repros.text.wording import count, wrap
 
 _entry = partial(entry, margin=12, indent=2)
-_STYLES = {Status.AFFECTED: "bold red", Status.POSSIBLE: "bold yellow"}
+_STYLES = {AuditStatus.AFFECTED: "bold red", AuditStatus.POSSIBLE: "bold yellow"}
 _KINDS = {FailureKind.LIMITATION: "Limitations", FailureKind.BY_DESIGN: "By design", FailureKind.MISUSE: "Misuse"}
 _FIXED, _UNFIXED = "Bugs, fixed in a newer release", "Bugs, fixed in no release yet"
 _SECTIONS = (_FIXED, _UNFIXED, *_KINDS.values())
@@ -37,7 +37,7 @@ def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Te
     lines += _concerning_lines(report, width, _detail_lines if verbose else _brief_lines)
     lines += _unknown_lines(report, width, verbose=verbose)
     if verbose:
-        lines += _section("Not affected", report.with_status(Status.CLEAR), width)
+        lines += _section("Not affected", report.with_status(AuditStatus.CLEAR), width)
     lines += _ignore_lines(report, width)
     lines += [] if verbose else _hint_lines(report)
     while not lines[-1].plain:
@@ -51,7 +51,9 @@ def _concerning_lines(report: AuditReport, width: int, render: Render) -> Iterat
         for section in _SECTIONS:
             found = [assessment for assessment in report.with_status(status) if _section_of(assessment) == section]
             if found:
-                note = "" if status is Status.AFFECTED else "; possible, depending on the release that is installed"
+                note = (
+                    "" if status is AuditStatus.AFFECTED else "; possible, depending on the release that is installed"
+                )
                 yield from (Text(line, style) for line in wrap(f"{section}{note} ({len(found)})", width))
                 yield from (line for assessment in found for line in render(assessment, width))
                 yield Text()
@@ -89,7 +91,7 @@ def _title(assessment: Assessment) -> str:
 
 def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterator[Text]:
     """Yield the failures of unknown status, grouped by reason, so that an empty list does not mislead."""
-    unknown = report.with_status(Status.UNKNOWN)
+    unknown = report.with_status(AuditStatus.UNKNOWN)
     if not unknown:
         return
     if verbose:
@@ -159,12 +161,12 @@ def _show(assessment: Assessment) -> str:
 
 
 def _summary(report: AuditReport, width: int) -> Iterator[Text]:
-    fixed = sum(bool(assessment.fixed) for assessment in report.with_status(Status.AFFECTED))
+    fixed = sum(bool(assessment.fixed) for assessment in report.with_status(AuditStatus.AFFECTED))
     names = {
-        Status.AFFECTED: f"affected ({fixed} fixed in a newer release)" if fixed else "affected",
-        Status.POSSIBLE: "possible",
-        Status.UNKNOWN: "unknown",
-        Status.CLEAR: "not affected",
+        AuditStatus.AFFECTED: f"affected ({fixed} fixed in a newer release)" if fixed else "affected",
+        AuditStatus.POSSIBLE: "possible",
+        AuditStatus.UNKNOWN: "unknown",
+        AuditStatus.CLEAR: "not affected",
     }
     counts = [f"{len(report.with_status(status))} {name}" for status, name in names.items()]
     counts += [f"{len(report.ignored)} ignored"] if report.ignored else []

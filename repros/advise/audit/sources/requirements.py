@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pip_requirements_parser import RequirementsFile
 
 from repros.advise.audit.sources.parsing import group_by_package, is_excessive, quote, range_constraint, read_text
 from repros.advise.audit.subject import Constraint, Location, Subject
@@ -16,12 +16,6 @@ from repros.model.errors import ReprosError
 
 _INCLUDES = {"requirements": "-r", "constraints": "-c"}
 """The parser's names of the options that include another file."""
-_PIN = re.compile(
-    r"(?P<name>[A-Za-z0-9]{1,100}(?:[._-][A-Za-z0-9]{1,100}){0,9})"
-    r"(?P<specifier>==\d{1,9}(?:\.\d{1,9}){0,5}(?:(?:a|b|rc|\.post|\.dev)\d{1,9})?(?:\+[a-z\d]{1,20}(?:\.[a-z\d]{1,20}){0,5})?)",
-    re.ASCII,
-)
-"""A line that needs no parser."""
 _DEEPEST = 50
 """Files that include one another."""
 
@@ -102,49 +96,12 @@ def _parse(file: Path, *, is_constraint: bool) -> list[Any]:
         UnicodeDecodeError: it is not UTF-8.
         ReprosError: the parser fails.
     """
-    text = read_text(file)  # the parser's own errors have neither the file's name nor a way out
-    if pinned := _parse_pins(file, text, is_constraint=is_constraint):
-        return pinned
-    from pip_requirements_parser import RequirementsFile  # noqa: PLC0415 - a quarter of the start of `repros audit`
-
+    read_text(file)  # the parser's own errors have neither the file's name nor a way out
     try:
         lines = list(RequirementsFile.parse(str(file), include_nested=False, is_constraint=is_constraint))
     except Exception as error:  # whatever a parser of others makes of hostile text
         raise ReprosError(f"{file} cannot be parsed as requirements ({type(error).__name__}: {error}).") from error
     return [line for line in lines if type(line).__name__ != "CommentRequirementLine"]
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A line of a file, with the parser's names."""
-
-    filename: str
-    line_number: int
-    line: str
-
-
-@dataclass(frozen=True)
-class _Pin:
-    """A line such as `torch==2.1.2`, with the parser's names."""
-
-    requirement_line: _Line
-    name: str
-    specifier: str
-    is_constraint: bool
-    marker: None = None
-    link: None = None
-
-
-def _parse_pins(file: Path, text: str, *, is_constraint: bool) -> list[Any]:
-    """Return the lines of a file that has nothing but pins, as `pip freeze` writes them; else none."""
-    pins = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if pin := _PIN.fullmatch(line):
-            place = _Line(str(file), number, line)
-            pins.append(_Pin(place, pin["name"], pin["specifier"], is_constraint))
-        elif line.strip(" \t"):
-            return []
-    return pins
 
 
 def _constraint(found: Any, location: Location) -> Constraint:

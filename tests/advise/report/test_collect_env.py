@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from repros.advise.report.torch_env import collect_env
+from repros.advise.report.collect_env import collect_env
 
 
 def test_a_real_environment(current_python: Path) -> None:

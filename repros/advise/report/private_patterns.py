@@ -11,7 +11,7 @@ import ipaddress
 import re
 from collections.abc import Callable
 
-Shape = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
+PrivatePattern = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
 
 PLACEHOLDER = r"(?-i:\{(?:secret|value|key|credentials|address|uuid|e-mail|user|host|path|serial|[A-Z][A-Z0-9_]*)\})"
 """A placeholder of the redactor, which later rules leave alone."""
@@ -99,7 +99,7 @@ def _redact_ipv6(found: re.Match[str]) -> str:
     return found[0] if address.is_loopback or address.is_unspecified else "{address}"
 
 
-SHAPES: tuple[Shape, ...] = (
+PRIVATE_PATTERNS: tuple[PrivatePattern, ...] = (
     (re.compile(r"PuTTY-User-Key-File-\d:[\s\S]*?(?:Private-MAC: \w+|\Z)"), "{key}"),
     # The rest of a key whose first line is gone; a log's own cut may have taken it.
     (re.compile(r"(?m)^(?:\[rank\d+\]: ?)?[A-Za-z0-9+/]{60,}+={0,2}$"), "{key}"),

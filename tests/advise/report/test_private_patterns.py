@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from repros.advise.report.redact import Identity, Redactor
+from repros.advise.report.redact import MachineIdentity, Redactor
 
-REDACTOR = Redactor(Identity())
+REDACTOR = Redactor(MachineIdentity())
 KEY = "\n".join(["lQOYBGabcdEFGH1234567890abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN+/12"] * 5)
 
 HIDDEN = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from repros import __version__
 from repros.advise.report.markdown import DEVICES, Form, code, code_block, details, table_code
-from repros.advise.report.stranger import ScriptReport, ScriptRun
+from repros.advise.report.script import ScriptReport, ScriptRunSummary
 
 _LONGEST = 200
 """Characters of a signature."""
@@ -76,7 +76,7 @@ def _short(signature: str) -> str:
     return textwrap.shorten(signature, _LONGEST, placeholder=" ...")
 
 
-def _versions(run: ScriptRun) -> str:
+def _versions(run: ScriptRunSummary) -> str:
     return ", ".join(f"{name} {version}" for name, version in run.versions.items())
 
 

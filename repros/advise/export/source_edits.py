@@ -12,7 +12,7 @@ _BLANK_LINES = re.compile(r"\n{4,}")
 
 
 @dataclass(frozen=True)
-class Edit:
+class SourceEdit:
     """A piece of a text, by its characters, and what takes its place."""
 
     start: int
@@ -24,7 +24,7 @@ class Edit:
         return source[: self.start] + self.text + source[self.end :]
 
 
-class Source:
+class SourceText:
     """A text with its syntax tree."""
 
     def __init__(self, text: str) -> None:
@@ -58,15 +58,15 @@ class Source:
         """Return the lines from `first` to `last`."""
         return "".join(self._lines[first - 1 : last])
 
-    def replace(self, node: ast.expr, text: str) -> Edit:
+    def replace(self, node: ast.expr, text: str) -> SourceEdit:
         """Replace an expression."""
-        return Edit(self.start(node), self.end(node), text)
+        return SourceEdit(self.start(node), self.end(node), text)
 
-    def replace_lines(self, first: int, last: int, text: str = "") -> Edit:
+    def replace_lines(self, first: int, last: int, text: str = "") -> SourceEdit:
         """Replace whole lines."""
-        return Edit(self._starts[first - 1], self._starts[last], text)
+        return SourceEdit(self._starts[first - 1], self._starts[last], text)
 
-    def remove(self, statement: ast.stmt) -> Edit:
+    def remove(self, statement: ast.stmt) -> SourceEdit:
         """Remove a statement with the comments right above it."""
         first = first_line(statement)
         indent = " " * statement.col_offset

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from repros.advise.export.edits import Edit, Source, blocks, last_line
+from repros.advise.export.source_edits import SourceEdit, SourceText, blocks, last_line
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
@@ -21,12 +21,12 @@ def fold(text: str, chosen: Sequence[str]) -> str:
     A test is decided if it has one answer for all of them: `variant == "fixed"`, `variant in (...)`,
     `variant.startswith(...)`, and what is made of these with `not`, `and` and `or`.
     """
-    while edit := next(_edits(Source(text), chosen), None):
+    while edit := next(_edits(SourceText(text), chosen), None):
         text = edit.apply(text)
     return text
 
 
-def _edits(source: Source, chosen: Sequence[str]) -> Iterator[Edit]:
+def _edits(source: SourceText, chosen: Sequence[str]) -> Iterator[SourceEdit]:
     for block in blocks(source.tree):
         for place, statement in enumerate(block):
             if isinstance(statement, ast.If) and (answer := _answer(statement.test, chosen)) is not None:
@@ -40,7 +40,7 @@ def _edits(source: Source, chosen: Sequence[str]) -> Iterator[Edit]:
             yield source.replace(node, str(answer))
 
 
-def _fold_if(source: Source, node: ast.If, answer: bool, *, is_alone: bool) -> Edit:
+def _fold_if(source: SourceText, node: ast.If, answer: bool, *, is_alone: bool) -> SourceEdit:
     """Return the edit that leaves one branch of an `if` or `elif`."""
     assert node.test.end_lineno is not None
     body = source.lines(node.test.end_lineno + 1, last_line(node.body[-1]))

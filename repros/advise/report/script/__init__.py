@@ -9,7 +9,7 @@ from repros.model import Device
 
 
 @dataclass(frozen=True)
-class ScriptRun:
+class ScriptRunSummary:
     """A script's run on a stack."""
 
     stack: str
@@ -39,11 +39,11 @@ class ScriptReport:
     command: str
     """What starts it, without this project: `torchrun --nproc-per-node 2 train.py`."""
     device: Device
-    runs: tuple[ScriptRun, ...]
+    runs: tuple[ScriptRunSummary, ...]
     packages: tuple[str, ...]
     """What the script needs."""
 
     @property
-    def failed(self) -> ScriptRun | None:
+    def failed(self) -> ScriptRunSummary | None:
         """The first run with a failure."""
         return next((run for run in self.runs if run.signature is not None), None)
