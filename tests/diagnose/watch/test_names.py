@@ -68,7 +68,9 @@ def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: Fami
     assert own <= used
     assert used & {*NAMES} == own
     calls = [node for node in ast.walk(TREES[name]) if isinstance(node, ast.Call)]
-    given = [node.args[0] for node in calls if ast.unparse(node.func).endswith((".find", ".wants")) and node.args]
+    given = [
+        node.args[0] for node in calls if ast.unparse(node.func).endswith((".report", ".is_enabled")) and node.args
+    ]
     given += [keyword.value for node in calls for keyword in node.keywords if keyword.arg == "check"]
     for node in given:
         assert not isinstance(node, (ast.JoinedStr, ast.BinOp)), ast.unparse(node)

@@ -59,14 +59,14 @@ def _observing(wrap: Any, method: str, record: Record) -> Any:
         wrapped = wrap(metric, original)
 
         @unseen
-        def tell(args: Args, kwargs: Mapping[str, object], returned: object) -> None:
+        def record_call(args: Args, kwargs: Mapping[str, object], returned: object) -> None:
             given = [*args, *kwargs.values()] if method == "update" else None
             record(metric, f"{method}()", given, returned)
 
         @functools.wraps(wrapped)
         def observed(*args: object, **kwargs: object) -> object:
             returned = wrapped(*args, **kwargs)
-            tell(args, kwargs, returned)
+            record_call(args, kwargs, returned)
             return returned
 
         return observed

@@ -1,4 +1,4 @@
-"""The names of modules and parameters, by the outermost module that has them."""
+"""The names of modules and parameters, below the outermost module that has them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module")
-"""The attributes by which a wrapper has what it wraps: names are those of the program's own module."""
+"""The attributes with the wrapped module: names are those of the program's own module."""
 
 
 def _unwrapped(module: Module) -> Module:

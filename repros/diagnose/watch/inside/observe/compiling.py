@@ -59,11 +59,11 @@ def attach(watch: Watch) -> None:
         if not watch.compiles:  # until then there is no compiler, and calls take less time
             globals().update(_call=torch._dynamo.disable(_call))
         watch.compiles = True
-        watch.tell("compiles")
+        watch.notify("compiles")
         target = args[0] if args else kwargs.get("model")
         target = getattr(target, "__self__", target)  # `module.compile()` compiles a bound method
         if isinstance(target, torch.nn.Module):
-            watch.tell("compiled", target)
+            watch.notify("compiled", target)
 
     when_imported("torch", lambda module: globals().update(is_tracing=_question(module)))
     for place, names in _ENTRIES.items():

@@ -83,7 +83,7 @@ class _Clipped:
                 " and the next micro-batch is added to what is left"
             )
             numbers = {"norm": norm, "clipped to": limit}
-            self._watch.find("clipped_while_accumulating", text, numbers=numbers, place=place)
+            self._watch.report("clipped_while_accumulating", text, numbers=numbers, place=place)
 
 
 class _Zeroed:
@@ -121,7 +121,7 @@ class _Zeroed:
                 f"the gradients of {waits} micro-batch{'es' if waits > 1 else ''} are zeroed, although the optimizer"
                 " has left out the step to accumulate them: the step uses those of the last one alone"
             )
-            self._watch.find("accumulated_gradients_zeroed", text, step=number, place=place)
+            self._watch.report("accumulated_gradients_zeroed", text, step=number, place=place)
 
 
 def listen(watch: Watch) -> None:

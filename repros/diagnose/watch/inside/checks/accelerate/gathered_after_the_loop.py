@@ -71,7 +71,7 @@ class _Gathered:
                     f"gather_for_metrics is given the {current.rows} rows of all batches at the last of them, and cuts"
                     f" what it gathers to the {state.remainder} samples that this one has"
                 )
-                self._watch.find("gathered_as_one_batch", text, numbers={"samples": current.samples})
+                self._watch.report("gathered_as_one_batch", text, numbers={"samples": current.samples})
             return
         last, ranks = self._last, count_processes()
         if last is not None and ranks * last.rows > last.samples and last.rows in _lengths(data):
@@ -79,7 +79,7 @@ class _Gathered:
                 f"gather_for_metrics is called after the loop and gathers {ranks * last.rows} rows for {last.samples}"
                 " samples: it cuts the repeated ones within the loop alone"
             )
-            self._watch.find("gathered_after_the_loop", text, numbers={"samples": last.samples})
+            self._watch.report("gathered_after_the_loop", text, numbers={"samples": last.samples})
 
 
 def listen(watch: Watch) -> None:

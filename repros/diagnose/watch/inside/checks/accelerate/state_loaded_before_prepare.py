@@ -96,7 +96,7 @@ class _Loaded:
                 "load_state has loaded no weights: the model was prepared after it, and it fills what is prepared by"
                 f" then alone (the checkpoint in {os.path.basename(folder)} has a model)"
             )
-            self._watch.find("state_loaded_before_prepare", text, place=place)
+            self._watch.report("state_loaded_before_prepare", text, place=place)
 
 
 class _Skipped:
@@ -114,7 +114,7 @@ class _Skipped:
                 f"possible: the first {count} batches of a loader are left out of a second pass: is what"
                 " skip_first_batches returns meant for the epoch that a resume goes on with, alone?"
             )
-            self._watch.find("batches_skipped_again", text, numbers={"batches": count})
+            self._watch.report("batches_skipped_again", text, numbers={"batches": count})
 
     def skipped(self, sampler: SkipBatchSampler) -> None:
         self._ended.setdefault(sampler.batch_sampler, set()).add(sampler.skip_batches)
@@ -170,7 +170,7 @@ class _Schedules:
                     f" and its schedule of {counted.length} was over after {-(-counted.length // ranks)}"
                 )
                 numbers = {"steps": counted.calls, "schedule": counted.length, "ranks": ranks}
-                self._watch.find("schedule_ahead", text, numbers=numbers, place=counted.place)
+                self._watch.report("schedule_ahead", text, numbers=numbers, place=counted.place)
 
 
 def listen(watch: Watch) -> None:

@@ -104,7 +104,7 @@ class _Streams:
                 f"set_epoch({asked.epoch}) was called on the IterableDataset that this one was made from, which has"
                 f" epoch {own} still: its order is that of the pass before"
             )
-            self._watch.find("epoch_set_on_parent", text, numbers={"set": asked.epoch, "read": own})
+            self._watch.report("epoch_set_on_parent", text, numbers={"set": asked.epoch, "read": own})
 
 
 class _Splits:
@@ -138,7 +138,7 @@ class _Splits:
 
     def _note(self, fingerprint: str, chosen: Dataset, text: str) -> None:
         indices = getattr(chosen, "_indices", None)
-        if indices is None or not self._watch.wants("split_differs"):
+        if indices is None or not self._watch.is_enabled("split_differs"):
             return
         first = indices.column(0)[:_INDICES].to_pylist()
         value = f"{len(chosen)}, {stable_digest(*first)}"
@@ -180,7 +180,7 @@ class _Mapped:
                     f"map returns rows from the cache of an older {function.__name__}: its code, or that of a function"
                     " that it calls, has changed since, and the cache's name has not"
                 )
-                self._watch.find("rows_of_older_code", text, names=[function.__name__])
+                self._watch.report("rows_of_older_code", text, names=[function.__name__])
 
 
 def listen(watch: Watch) -> None:

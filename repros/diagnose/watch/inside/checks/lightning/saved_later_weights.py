@@ -70,7 +70,7 @@ class _Saving:
         changed = [name for name, (tensor, version) in versions.items() if tensor._version != version]
         if changed:
             text = f"a thread saves weights that were trained on since it was given them: {len(changed)} tensors"
-            self._watch.find("saved_later_weights", text, names=changed[:10], numbers={"tensors": len(changed)})
+            self._watch.report("saved_later_weights", text, names=changed[:10], numbers={"tensors": len(changed)})
 
 
 class _Scores:
@@ -90,7 +90,7 @@ class _Scores:
         if not monitor or not steps or monitor not in _validation_metrics(trainer) or step == trainer.global_step:
             return
         text = f"step {trainer.global_step} is ranked by {monitor} of the validation after step {step}"
-        self._watch.find("scored_before_validation", text, step=trainer.global_step, numbers={"validated": step})
+        self._watch.report("scored_before_validation", text, step=trainer.global_step, numbers={"validated": step})
 
 
 def listen(watch: Watch) -> None:

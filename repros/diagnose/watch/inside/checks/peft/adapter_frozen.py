@@ -137,16 +137,16 @@ class _Trained:
             )
             if tuner in self._prepared:
                 text += "; prepare_model_for_kbit_training was called after get_peft_model"
-                self._watch.find("adapter_frozen_by_preparation", text, numbers={"parameters": count})
+                self._watch.report("adapter_frozen_by_preparation", text, numbers={"parameters": count})
             else:
-                self._watch.find("adapter_frozen", text, numbers={"parameters": count})
+                self._watch.report("adapter_frozen", text, numbers={"parameters": count})
         for one in passes:
             tuner = one.tuner()
             if tuner is not None and any(part.grad is not None for part in tuner.parameters()):
-                self._look_for_checkpoints(one, tuner)
-                self._look_for_bypass(one)
+                self._check_for_checkpoints(one, tuner)
+                self._check_for_bypass(one)
 
-    def _look_for_checkpoints(self, one: _Pass, tuner: BaseTuner) -> None:
+    def _check_for_checkpoints(self, one: _Pass, tuner: BaseTuner) -> None:
         called = [layer for key, layer in one.layers.items() if key in one.called]
         if not called or any(one.called[id(layer)] for layer in called):
             return
@@ -157,9 +157,9 @@ class _Trained:
                 f"none of the {len(parameters)} trained parameters of this adapter has a gradient after the backward:"
                 " checkpoints give none, since none of their inputs requires gradients"
             )
-            self._watch.find("adapter_checkpointed", text, numbers={"parameters": len(parameters)})
+            self._watch.report("adapter_checkpointed", text, numbers={"parameters": len(parameters)})
 
-    def _look_for_bypass(self, one: _Pass) -> None:
+    def _check_for_bypass(self, one: _Pass) -> None:
         for key, attention in one.attentions.items():
             layer = attention._modules.get("out_proj")
             if id(layer) not in one.layers or key not in one.called or id(layer) in one.called:
@@ -170,7 +170,7 @@ class _Trained:
                     "the adapter on out_proj of this MultiheadAttention was not called, and none of its"
                     f" {len(parameters)} parameters has a gradient: the attention reads the weight of out_proj alone"
                 )
-                self._watch.find("adapter_bypassed", text, numbers={"parameters": len(parameters)})
+                self._watch.report("adapter_bypassed", text, numbers={"parameters": len(parameters)})
 
 
 class _Held:
@@ -187,9 +187,9 @@ class _Held:
     def adapted_fed(self, tuner: BaseTuner, _: object) -> None:
         if tuner not in self._tuners:
             self._tuners.add(tuner)
-            self._watch.listen("after_close_step", self.after_close_step)
+            self._watch.listen("after_inspected_step", self.after_inspected_step)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         for tuner in list(self._tuners):
             own = {id(parameter) for parameter in tuner.parameters()}
             held = [parameter for parameter in parameters_of(optimizer) if id(parameter) in own]
@@ -206,7 +206,7 @@ class _Held:
                     " optimizer holds them"
                 )
                 numbers = {"held": len(held), "waiting": len(waiting)}
-                self._watch.find("adapter_not_in_optimizer", text, step=number, names=names, numbers=numbers)
+                self._watch.report("adapter_not_in_optimizer", text, step=number, names=names, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:

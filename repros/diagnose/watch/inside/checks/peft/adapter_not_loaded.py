@@ -89,7 +89,7 @@ class _Loaded:
             model = reference()
             if model is not None and any(part is tuner for part in model.modules()):
                 del self._missed[keys]
-                self._watch.find("adapter_not_loaded", text)
+                self._watch.report("adapter_not_loaded", text)
         for parameter in tuner.parameters() if self._unused else ():
             self._unused.pop(id(parameter), None)
         if not self._missed and not self._unused:
@@ -104,7 +104,7 @@ class _Loaded:
 
     def ends(self) -> None:
         for _, text in self._missed.values():
-            self._watch.find("adapter_not_loaded", text, place=None)
+            self._watch.report("adapter_not_loaded", text, place=None)
 
     def adapting(self, model: Module | None) -> None:
         tuner: BaseTuner = getattr(model, "base_model", None) if hasattr(model, "peft_config") else None
@@ -124,7 +124,7 @@ class _Loaded:
                 f"{len(lost)} loaded weights of an adapter are replaced by new ones before they were used: the model"
                 " that is given to get_peft_model has an adapter of that name"
             )
-            self._watch.find("adapter_replaced", text, numbers={"weights": len(lost)})
+            self._watch.report("adapter_replaced", text, numbers={"weights": len(lost)})
 
 
 class _Saved:
@@ -142,7 +142,7 @@ class _Saved:
             for file in ("adapter_model.safetensors", "adapter_model.bin"):
                 if _is_empty(os.path.join(place, file)):
                     text = f"{file} of the adapter {name} is saved without a number of its weights"
-                    self._watch.find("adapter_saved_empty", text, names=[name])
+                    self._watch.report("adapter_saved_empty", text, names=[name])
 
 
 class _Switched:
@@ -204,7 +204,7 @@ class _Switched:
         for _, changed, text, _ in suspects:
             present = [(reference(), was) for reference, was in changed]
             if all(parameter is None or parameter.requires_grad is not was for parameter, was in present):
-                self._watch.find("adapter_switched", text, numbers={"parameters": len(changed)}, **details)
+                self._watch.report("adapter_switched", text, numbers={"parameters": len(changed)}, **details)
 
 
 def listen(watch: Watch) -> None:

@@ -58,7 +58,7 @@ class _Merged:
         names = [name for (_, before, its), now in zip(shared, after) if before != now for name in its]
         if names:
             text = f"merging this adapter has changed one weight of several layers: {', '.join(names)}"
-            self._watch.find("merge_changes_shared_weight", text, names=names)
+            self._watch.report("merge_changes_shared_weight", text, names=names)
 
 
 def listen(watch: Watch) -> None:

@@ -88,7 +88,7 @@ class _Tokens:
                 f"this batch has {len(learned)} tokens to learn that were added to the vocabulary, and their rows of"
                 f" the {' and of the '.join(frozen)} are frozen as resize_token_embeddings has made them"
             )
-            self._watch.find("new_tokens_frozen", text, numbers={"first": first, "tokens": learned[:5]}, names=frozen)
+            self._watch.report("new_tokens_frozen", text, numbers={"first": first, "tokens": learned[:5]}, names=frozen)
 
 
 class _Heads:
@@ -137,7 +137,7 @@ class _Heads:
                 f"the layer {name} {state}, and the adapter was saved without it, nor was it saved by itself: the"
                 " loaded classifier will have another one"
             )
-            self._watch.find("head_not_saved", text, place=None, names=[name])
+            self._watch.report("head_not_saved", text, place=None, names=[name])
 
 
 def listen(watch: Watch) -> None:

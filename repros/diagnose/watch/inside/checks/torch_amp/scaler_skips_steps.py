@@ -96,7 +96,7 @@ class _Skipped:
         scale = float(scaler.get_scale())
         if has_stepped or scale < _LEAST_SCALE:
             text = f"GradScaler has skipped {count} steps in a row of this {type(optimizer).__name__}: scale {scale:g}"
-            self._watch.find("scaler_skips_steps", text, numbers={"skipped": count, "scale": scale})
+            self._watch.report("scaler_skips_steps", text, numbers={"skipped": count, "scale": scale})
 
 
 class _Left:
@@ -137,7 +137,7 @@ class _Left:
             text = (
                 f"this {type(optimizer).__name__} steps past GradScaler: the scale {scale:g} is still in its gradients"
             )
-            self._watch.find("scale_left_in_gradients", text, step=number, numbers={"scale": scale})
+            self._watch.report("scale_left_in_gradients", text, step=number, numbers={"scale": scale})
 
 
 def listen(watch: Watch) -> None:

@@ -109,7 +109,7 @@ class _Orders:
         if before is not None and before.at < drawn and before.indices == tuple(current.indices):
             text = "two epochs have the same random order: the sampler's generator was seeded anew with the same number"
             numbers = {"first indices": list(before.indices)}
-            self._watch.find("order_repeated", text, step=number, numbers=numbers)
+            self._watch.report("order_repeated", text, step=number, numbers=numbers)
         self._orders[optimizer][current.dataset] = _Trained(tuple(current.indices), self._clock)
 
 
@@ -149,7 +149,7 @@ class _Seeds:
         times[key] = times.get(key, 0) + 1
         if times[key] == _TIMES:
             text = f"torch is seeded with {seed} again and again in this training: it draws the same numbers each time"
-            self._watch.find("draws_repeated", text, step=number, numbers={"seed": int(seed), "times": _TIMES})
+            self._watch.report("draws_repeated", text, step=number, numbers={"seed": int(seed), "times": _TIMES})
 
     def forget(self, *_: object) -> None:
         self._times.clear()
@@ -164,7 +164,7 @@ def _listen_in_workers(watch: Watch) -> None:
 
     def worker_began() -> None:
         info = _worker()
-        if info is None or not watch.wants("draws_repeated_by_workers"):
+        if info is None or not watch.is_enabled("draws_repeated_by_workers"):
             return
         passed = _name(os.getppid(), info.seed - info.id)
         for generator, state in _generators().items():

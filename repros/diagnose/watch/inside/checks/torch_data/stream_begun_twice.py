@@ -66,7 +66,7 @@ def listen(watch: Watch) -> None:
             name = type(dataset).__name__
             text = f"{name} is begun again before anything was trained on it: its {changed[0]} has moved on"
             numbers = {"before": before[changed[0]], "now": present[changed[0]]}
-            watch.find("stream_begun_twice", text, names=changed[:5], numbers=numbers)
+            watch.report("stream_begun_twice", text, names=changed[:5], numbers=numbers)
         begun[id(dataset)] = (dataset, present)
 
     watch.listen("fit_begins", fit_begins)
@@ -91,7 +91,7 @@ def _listen_for_repeated(watch: Watch) -> None:
             one, two = first.pop(iterator, [None])[0:2] if len(first[iterator]) == 2 else (None, None)  # noqa: PLR2004
             if two is not None and _is_same(two, _leaf(batch)) and not _is_same(one, two):
                 text = f"each of the {workers} workers of a loader reads the whole stream: samples come {workers} times"
-                watch.find("stream_repeated", text, numbers={"workers": workers})
+                watch.report("stream_repeated", text, numbers={"workers": workers})
 
     watch.listen("streamed", streamed)
 

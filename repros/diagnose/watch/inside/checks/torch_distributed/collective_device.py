@@ -47,7 +47,7 @@ def listen(watch: Watch) -> None:
             if tensor.device.type not in able:
                 what = f"{str(tensor.dtype).partition('.')[2]} tensor of shape {tuple(tensor.shape)}"
                 text = f"{name} gets a {what} on {tensor.device}, but its group is for {' and '.join(sorted(able))}"
-                watch.find(_check_of(able), text)
+                watch.report(_check_of(able), text)
                 return
 
     watch.listen("collective", collective)

@@ -55,7 +55,7 @@ class _Changes:
     def made(self, optimizer: Optimizer) -> None:
         self._made.setdefault(optimizer, len(self._made))
 
-    def after_close_backward(self) -> None:
+    def after_inspected_backward(self) -> None:
         following = coming(self._watch)
         for optimizer in list(self._made) if _world() > 1 else ():
             if self._watch.is_due(steps.get(optimizer, 0) + following):
@@ -69,7 +69,7 @@ class _Changes:
         before, digested = self._before.pop(optimizer, ({}, None))
         if not self._before:
             self._watch.ignore("after_step", self.after_step)
-        if digested is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
+        if digested is None or not self._watch.is_due(number) or not self._watch.is_enabled("gradients_changed_apart"):
             return
         known = self._watch.known()
         known.update(digested.still_known())
@@ -85,7 +85,7 @@ class _Changes:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     changes = _Changes(watch)
-    for name in ("made", "after_close_backward"):
+    for name in ("made", "after_inspected_backward"):
         watch.listen(name, getattr(changes, name))
 
 

@@ -92,7 +92,7 @@ class _Agreement:
 
     def replica(self, *_: object) -> None:
         """Listen, since there is a replica; without one nothing is looked at."""
-        for name in ("calling", "before_backward", "inner_backward", "after_close_backward"):
+        for name in ("calling", "before_backward", "inner_backward", "after_inspected_backward"):
             self._watch.listen(name, getattr(self, name))
 
     def inner_backward(self) -> None:
@@ -112,9 +112,9 @@ class _Agreement:
                 state.place = user_place()
             if is_prepared and not ddp.require_backward_grad_sync:
                 text = "no_sync begins after the forward: this backward is reduced all the same"
-                self._watch.find("no_sync_too_late", text, step=state.backwards)
+                self._watch.report("no_sync_too_late", text, step=state.backwards)
 
-    def after_close_backward(self) -> None:
+    def after_inspected_backward(self) -> None:
         has_stepped = self._watch.count("before_step") > 0
         for replica, _, state in self._live():
             if self._inner > 1 and state.check == "gradients_differ":
@@ -133,7 +133,7 @@ class _Agreement:
         self._watch.events.write("stepping")
         self._watch.ignore("before_step", self.before_step)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         # The number of this optimizer's step, and not of all: GANs step several in turn.
         if not replicas.replicas or not self._watch.is_due(number):
             return
@@ -159,7 +159,7 @@ def listen(watch: Watch) -> None:
         checks.replica()
     watch.listen("before_step", checks.before_step)
     # Afterwards, since Lightning runs the backward in a closure within the step. The gradients are still there.
-    watch.listen("after_close_step", checks.after_close_step)
+    watch.listen("after_inspected_step", checks.after_inspected_step)
 
 
 def _check_of(replica: Replica, ddp: DistributedDataParallel, state: _State, *, is_prepared: bool) -> str:
@@ -196,9 +196,9 @@ def _write(
     details: dict[str, object] = {**numbers, "total": len(parameters), "place": state.place or user_place()}
     if what == "gradients" and not is_pending and state.reduced:
         changed = "gradients_differ_changed"
-        details.update({"reduced": state.reduced, "changed": changed if watch.wants(changed) else None})
+        details.update({"reduced": state.reduced, "changed": changed if watch.is_enabled(changed) else None})
     # Which optimizer, by the first parameter that it holds: the same on all ranks.
     key = [*replica.key, next(iter(parameters)) if optimizer is not None else None, len(parameters)]
-    wanted = check if watch.wants(check) else None
+    wanted = check if watch.is_enabled(check) else None
     if wanted or details.get("changed"):
         watch.events.write("digest", check=wanted, what=what, key=key, number=number, pending=is_pending, **details)

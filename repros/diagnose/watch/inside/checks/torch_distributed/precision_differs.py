@@ -37,7 +37,7 @@ def listen(watch: Watch) -> None:
     """Attach the check."""
 
     def write(key: list[object], number: int, precision: str) -> None:
-        if watch.wants("precision_differs"):
+        if watch.is_enabled("precision_differs"):
             text = "the ranks of a DistributedDataParallel compute in different precision"
             details = {"what": "precision", "key": key, "number": number, "value": precision, "text": text}
             watch.events.write("fact", check="precision_differs", place=user_place(), **details)

@@ -98,7 +98,7 @@ class _Fed:
     def _note(self, replica: Replica, optimizer: Optimizer, number: int, value: str) -> None:
         seen = self._seen.setdefault(optimizer, [])
         seen.append(value)
-        if number == _STEPS[-1] and len({*seen} - {""}) == len(_STEPS) and self._watch.wants("ranks_fed_alike"):
+        if number == _STEPS[-1] and len({*seen} - {""}) == len(_STEPS) and self._watch.is_enabled("ranks_fed_alike"):
             text = (
                 "possible: two ranks are trained on the same data, which entered their wrapper in steps 1, 2, 4 and 8"
             )
@@ -107,7 +107,7 @@ class _Fed:
             self._watch.events.write("fact", check="ranks_fed_alike", **details)
 
 
-class _Apart:
+class _Unreduced:
     """The optimizers whose parameters nothing reduces."""
 
     def __init__(self, watch: Watch) -> None:
@@ -116,18 +116,18 @@ class _Apart:
         """The place of each optimizer among those that have stepped, and the norms before its first step."""
         self._sizes: set[int] = set()
         """How many numbers the parameters of these optimizers have."""
-        self._is_reduced = False
+        self._has_communicated = False
 
     def collective(self, _: object, name: str, tensors: list[Tensor]) -> None:
-        if self._is_reduced or not self._sizes or name == "barrier":
+        if self._has_communicated or not self._sizes or name == "barrier":
             return
         # One by one, in one tensor, or as bytes.
         if any(tensor.numel() in self._sizes or tensor.numel() >= max(self._sizes) for tensor in tensors):
-            self._is_reduced = True
-            self._watch.events.write("reduced", key=_key())
+            self._has_communicated = True
+            self._watch.events.write("communicated", key=_key())
 
     def before_step(self, optimizer: Optimizer, number: int) -> None:
-        if number != 1 or self._is_reduced or not _is_one_of_several():
+        if number != 1 or self._has_communicated or not _is_one_of_several():
             return
         parameters = [parameter for parameter in parameters_of(optimizer) if parameter.requires_grad]
         wrapped = {key for replica in replicas.replicas for key in replica.trained}
@@ -141,7 +141,7 @@ class _Apart:
         self._first[optimizer] = (len(self._first), norms)
 
     def after_step(self, optimizer: Optimizer, number: int) -> None:
-        if number != _STEPS[-1] or optimizer not in self._first or self._is_reduced:
+        if number != _STEPS[-1] or optimizer not in self._first or self._has_communicated:
             return
         place, first = self._first[optimizer]
         parameters = [parameter for parameter in parameters_of(optimizer) if parameter.requires_grad]
@@ -150,26 +150,26 @@ class _Apart:
             digest(dict(zip(names, tensors)), self._watch.known())["norms"]
             for tensors in (parameters, [parameter.grad for parameter in parameters])
         )
-        if self._watch.wants("ranks_not_reduced") and not _has_rpc():
+        if self._watch.is_enabled("ranks_not_reduced") and not _has_rpc():
             text = (
-                "possible: ranks begin with one model and train it apart: no DistributedDataParallel holds it, and"
+                "possible: ranks train copies of one model that diverge: no DistributedDataParallel holds it, and"
                 " neither its gradients nor its parameters were sent to other ranks"
             )
             details = {"key": [*_key(), place, len(first)], "number": number, "text": text}
             details.update(first=first, norms=norms, gradients=gradients)
             details["rates"] = [float(group.get("lr", 0.0)) for group in optimizer.param_groups]
-            self._watch.events.write("apart", check="ranks_not_reduced", **details)
+            self._watch.events.write("eighth_step", check="ranks_not_reduced", **details)
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    fed, apart = _Fed(watch), _Apart(watch)
+    fed, unreduced = _Fed(watch), _Unreduced(watch)
     for name in ("made", "replica"):
         watch.listen(name, fed.begins)
     fed.begins()  # a replica that was made before this watch
-    watch.listen("collective", apart.collective)
-    watch.listen("before_close_step", apart.before_step)
-    watch.listen("after_close_step", apart.after_step)
+    watch.listen("collective", unreduced.collective)
+    watch.listen("before_inspected_step", unreduced.before_step)
+    watch.listen("after_inspected_step", unreduced.after_step)
 
 
 def _tensor(inputs: Args) -> Tensor | None:

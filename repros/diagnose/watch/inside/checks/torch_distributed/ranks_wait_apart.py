@@ -60,7 +60,7 @@ class _Waiting:
 
     def begins(self, *_: object) -> None:
         """Start the thread with the first in this process that needs other ranks."""
-        if self._pid == os.getpid() or not any(self._watch.wants(check.name) for check in CHECKS):
+        if self._pid == os.getpid() or not any(self._watch.is_enabled(check.name) for check in CHECKS):
             return
         import torch.distributed as dist
 
@@ -68,11 +68,11 @@ class _Waiting:
             self._pid = os.getpid()
             self._key = [run_name(), dist.get_world_size()]
             over = threading.Event()
-            thread = threading.Thread(target=self._look, args=(over,), name="repros-watch", daemon=True)
+            thread = threading.Thread(target=self._inspect, args=(over,), name="repros-watch", daemon=True)
             thread.start()
             atexit.register(_end, self._pid, thread, over)
 
-    def _look(self, over: threading.Event) -> None:
+    def _inspect(self, over: threading.Event) -> None:
         options = self._watch.options
         state: list[object] | None = None
         since = used = 0.0
@@ -90,7 +90,7 @@ class _Waiting:
 
     def _report(self, frame: FrameType | None) -> bool:
         call, check = _call(frame), _check_of(frame)
-        if call is None or not self._watch.wants(check):
+        if call is None or not self._watch.is_enabled(check):
             return False
         facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_place(frame)}
         self._watch.events.write("waiting", check=check, **facts)

@@ -52,7 +52,7 @@ def listen(watch: Watch) -> None:
         since = total - still.pop(average)  # one look is enough
         if int(average.n_averaged) == 0:
             text = f"this {type(average).__name__} is used, and was not updated in {since} steps"
-            watch.find("average_not_updated", text, step=total)
+            watch.report("average_not_updated", text, step=total)
 
     watch.listen("average_made", average_made)
     watch.listen("average_updated", average_updated)

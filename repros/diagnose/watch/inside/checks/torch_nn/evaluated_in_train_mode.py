@@ -137,7 +137,7 @@ class _Evaluations:
                 f"possible: {type(module).__name__} is evaluated in train mode, with gradients off: its"
                 f" {' and '.join(layers)} work as in training, and eval() is never called"
             )
-            self._watch.find("evaluated_in_train_mode", text, step=self._number)
+            self._watch.report("evaluated_in_train_mode", text, step=self._number)
 
 
 def listen(watch: Watch) -> None:

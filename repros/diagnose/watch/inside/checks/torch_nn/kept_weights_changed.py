@@ -50,7 +50,7 @@ CHECKS = (
 _MOST = 1000
 """States that are remembered; a program that takes more of them does not keep them."""
 _TIMES = 4
-_LOOKS = 4
+_SAMPLES = 4
 _DEPTH = 5
 
 
@@ -106,7 +106,7 @@ class _Kept:
         if sample.data_ptr() in places:
             name = type(module).__name__
             text = f"the weights that this {name} loads are its own and have changed: what was kept is no copy"
-            self._watch.find("kept_weights_changed", text)
+            self._watch.report("kept_weights_changed", text)
 
     def saving(self, saved: object) -> None:
         for state in _states(saved):
@@ -114,7 +114,7 @@ class _Kept:
             if taken is not None and 0 < taken.steps < self._steps():
                 steps = self._steps() - taken.steps
                 text = f"the weights that are saved were taken {steps} steps ago and have changed: they are no copy"
-                self._watch.find("kept_weights_saved", text, numbers={"steps": steps})
+                self._watch.report("kept_weights_saved", text, numbers={"steps": steps})
 
     def before_step(self, optimizer: Optimizer, number: int) -> None:
         for key, (version, count) in list(self._written.items()):
@@ -130,7 +130,7 @@ class _Kept:
                     f"weights of this {type(optimizer).__name__} are written between its steps, and a state of them is"
                     " kept without a copy: is it an average?"
                 )
-                self._watch.find("kept_weights_written", text, step=number)
+                self._watch.report("kept_weights_written", text, step=number)
 
     def after_step(self, *_: object) -> None:
         self._is_retaken = False
@@ -140,7 +140,7 @@ class _Kept:
         if not self._taken or self._watch.compiles:  # the steps of a compiled optimizer are not seen
             return
         looked = {}
-        for key, taken in list(itertools.islice(self._taken.items(), _LOOKS)):
+        for key, taken in list(itertools.islice(self._taken.items(), _SAMPLES)):
             sample = taken.sample()
             if sample is None:
                 del self._taken[key]

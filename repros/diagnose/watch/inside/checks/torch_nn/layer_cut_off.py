@@ -94,7 +94,7 @@ class _Cut:
             self._seen[module] = False
         self._last[1].append(module)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         self._last = None
         if number > _STEPS:
             self._is_over = True
@@ -112,9 +112,9 @@ class _Cut:
                 self._cut[module] = self._cut.get(module, 0) + all(parameter.grad is None for parameter in own)
             del self._seen[module]
         if number == _STEPS:
-            self._say(number)
+            self._report(number)
 
-    def _say(self, number: int) -> None:
+    def _report(self, number: int) -> None:
         looks = _STEPS.bit_length()  # 1, 2, 4, 8
         cut = [module for module, count in self._cut.items() if count >= looks]
         self._cut.clear()
@@ -124,7 +124,7 @@ class _Cut:
                 f"possible: {len(cut)} layers that the optimizer holds are never trained: what they compute is used"
                 " without its graph (detach, no_grad)"
             )
-            self._watch.find("layer_cut_off", text, step=number, names=names, numbers={"layers": len(cut)})
+            self._watch.report("layer_cut_off", text, step=number, names=names, numbers={"layers": len(cut)})
 
 
 class _Held:
@@ -161,16 +161,16 @@ class _Held:
         while self._stack and self._stack.pop()() is not module:
             pass
 
-    def after_close_step(self, _: object, number: int) -> None:
+    def after_inspected_step(self, _: object, number: int) -> None:
         self._stack.clear()
         if not self._watch.is_due(number) or (number != _STEPS and not self._frozen):
             return
         held = {id(parameter) for optimizer in list(self._optimizers) for parameter in parameters_of(optimizer)}
         if number == _STEPS:
-            self._look_for_lists(held, number)
-        self._look_for_unfrozen(held, number)
+            self._check_for_lists(held, number)
+        self._check_for_unfrozen(held, number)
 
-    def _look_for_lists(self, held: set[int], number: int) -> None:
+    def _check_for_lists(self, held: set[int], number: int) -> None:
         for module, reference in list(self._callers.items()):
             caller, its = reference() if reference is not None else None, list(module.parameters())
             if caller is None or not its or module in self._loaded:
@@ -181,9 +181,9 @@ class _Held:
             if name is not None and any(id(parameter) in held for parameter in caller.parameters()):
                 kind = type(module).__name__
                 text = f"{type(caller).__name__}.{name} has a {kind} that parameters() does not find: it is not trained"
-                self._watch.find("layers_in_plain_list", text, step=number, names=[name])
+                self._watch.report("layers_in_plain_list", text, step=number, names=[name])
 
-    def _look_for_unfrozen(self, held: set[int], number: int) -> None:
+    def _check_for_unfrozen(self, held: set[int], number: int) -> None:
         for module, frozen in list(self._frozen.items()):
             for parameter in _own(module):
                 if id(parameter) not in frozen or id(parameter) in held or parameter.grad is None:
@@ -194,15 +194,15 @@ class _Held:
                     self._unfrozen[id(parameter)] = (weakref.ref(parameter), parameter._version, number)
                 elif number > first[2] and parameter._version == first[1]:
                     text = f"the parameters of a {type(module).__name__} were unfrozen, and no optimizer holds them"
-                    self._watch.find("unfrozen_not_added", text, step=number)
+                    self._watch.report("unfrozen_not_added", text, step=number)
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     cut, held = _Cut(watch), _Held(watch)
-    for name in ("state_loading", "fed", "called", "after_close_step"):
+    for name in ("state_loading", "fed", "called", "after_inspected_step"):
         watch.listen(name, getattr(cut, name))
-    for name in ("made", "state_loading", "calling", "called", "after_close_step"):
+    for name in ("made", "state_loading", "calling", "called", "after_inspected_step"):
         watch.listen(name, getattr(held, name))
 
 

@@ -62,7 +62,7 @@ _PASSING = {
 _NLL = {"NllLossBackward0", "NllLoss2DBackward0", "NllLossNdBackward0"}
 _PAIRED = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 _WHOLE = {"MeanBackward0", "SumBackward0"}
-_LOOKED_AT = {*_NLL, *_PAIRED, *_WHOLE, "BinaryCrossEntropyWithLogitsBackward0"}
+_INSPECTED = {*_NLL, *_PAIRED, *_WHOLE, "BinaryCrossEntropyWithLogitsBackward0"}
 _OF_DIFFERENCE = {"PowBackward0", "AbsBackward0", "MulBackward0"}
 _LAYERS = {"AddmmBackward0", "ConvolutionBackward0"}
 
@@ -106,7 +106,7 @@ class _Losses:
         for check, what in seen.items():
             self._times[check] += 1
             if self._times[check] == _TIMES:
-                self._watch.find(check, _TEXTS[check].format(what))
+                self._watch.report(check, _TEXTS[check].format(what))
 
 
 def listen(watch: Watch) -> None:
@@ -123,7 +123,7 @@ def _nodes(roots: list[Node | None]) -> Iterator[Node]:
         node = waiting.popleft()
         seen += 1
         kind = type(node).__name__  # which takes less time than `node.name()`
-        if kind in _LOOKED_AT:
+        if kind in _INSPECTED:
             yield node
         if kind != "AccumulateGrad" and len(waiting) + seen < _MOST_NODES:
             waiting += [following for following, _ in node.next_functions if following is not None]

@@ -83,7 +83,7 @@ class _Unmatched:
         if id(module) in self._suspects:
             reference, text = self._suspects.pop(id(module))
             if reference() is module:
-                self._watch.find("nothing_loaded", text)
+                self._watch.report("nothing_loaded", text)
 
     def adapter_filled(self, model: Module, *_: object) -> None:
         self._suspects.pop(id(model), None)  # `adapter_not_loaded` speaks of it
@@ -91,7 +91,7 @@ class _Unmatched:
     def before_step(self, *_: object) -> None:
         for reference, text in self._suspects.values():
             if reference() is not None:
-                self._watch.find("nothing_loaded", text)
+                self._watch.report("nothing_loaded", text)
         self._suspects.clear()
         for name in ("calling", "before_step"):
             self._watch.ignore(name, getattr(self, name))
@@ -137,7 +137,7 @@ class _Overwritten:
         lost = [weights for weights in self._lost if weights <= held]
         if lost:
             text = f"all {len(lost[0])} weights that were loaded were initialised again before the first step"
-            self._watch.find("initialised_after_load", text, step=number, numbers={"weights": len(lost[0])})
+            self._watch.report("initialised_after_load", text, step=number, numbers={"weights": len(lost[0])})
         self._lost.clear()
 
 

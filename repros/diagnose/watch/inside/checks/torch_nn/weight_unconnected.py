@@ -75,7 +75,7 @@ class _Erased:
         if any(0 < norm < float("inf") for norm in norms):
             text = f"an evaluation erases the gradients of {since} backward passes before a step used them"
             numbers = {"backwards": since, "parameters": len(lost)}
-            self._watch.find("gradients_erased", text, numbers=numbers)
+            self._watch.report("gradients_erased", text, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:
@@ -91,7 +91,7 @@ def listen(watch: Watch) -> None:
             return
         name = type(module).__name__
         text = f"the output of this {name} does not depend on its weight: the weight gets no gradient from it"
-        watch.find("weight_unconnected", text, once=(id(module),), numbers={"shape": list(weight.shape)})
+        watch.report("weight_unconnected", text, once=(id(module),), numbers={"shape": list(weight.shape)})
 
     watch.listen("called", called)
 

@@ -85,7 +85,7 @@ class _Late:
         self._count += 1
         if self._count == _TIMES:
             text = "gradients are clipped after the step has used them, and before the next backward"
-            self._watch.find("clipped_too_late", text, place=place or None)
+            self._watch.report("clipped_too_late", text, place=place or None)
 
 
 class _Ended(NamedTuple):
@@ -119,7 +119,7 @@ class _Twice:
         count = len(held) - len({id(parameter) for parameter in held})
         if count:
             text = f"{count} parameters are twice in the groups of this {type(optimizer).__name__}"
-            self._watch.find("parameters_listed_twice", text, numbers={"parameters": count})
+            self._watch.report("parameters_listed_twice", text, numbers={"parameters": count})
 
     def before_backward(self) -> None:
         if self._ended:
@@ -156,7 +156,7 @@ class _Twice:
         if self._counts[pair] == _TIMES:
             names = [type(first).__name__, type(optimizer).__name__]
             text = f"two optimizers ({', '.join(names)}) step the same parameters after each backward"
-            self._watch.find("gradients_used_twice", text, step=number, names=names)
+            self._watch.report("gradients_used_twice", text, step=number, names=names)
 
 
 class _Dropped:
@@ -197,7 +197,7 @@ class _Dropped:
         self._passes = [*self._passes[1 - _PASSES :], (len(used), used[0], dropped)]
         if len(self._passes) == _PASSES and len({*self._passes}) == 1:
             text = f"after each {len(used)} steps of {used[0]} batches, {dropped} more are zeroed that no step has used"
-            self._watch.find("gradients_dropped", text, numbers={"backwards": dropped, "of": used[0]})
+            self._watch.report("gradients_dropped", text, numbers={"backwards": dropped, "of": used[0]})
 
 
 def listen(watch: Watch) -> None:

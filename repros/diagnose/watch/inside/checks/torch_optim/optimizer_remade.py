@@ -104,7 +104,7 @@ class _Remade:
         self._thrown += 1
         if self._thrown == _REMADE:
             text = f"a new {kind[0]} is made for each pass over the data: the moments of {_REMADE} were thrown away"
-            self._watch.find("optimizer_remade", text)
+            self._watch.report("optimizer_remade", text)
 
     def _follows(self, before: _Life) -> bool:
         """Return whether the present optimizer takes the place of one that has seen one pass over the same data."""

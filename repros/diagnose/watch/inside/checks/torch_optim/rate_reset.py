@@ -116,7 +116,7 @@ class _Restored:
             text = (
                 f"the optimizer was loaded with the rate {rates[0]:g}, which its scheduler has reset to {present[0]:g}"
             )
-            self._watch.find("rate_reset", text, numbers={"loaded": rates[0], "used": present[0]})
+            self._watch.report("rate_reset", text, numbers={"loaded": rates[0], "used": present[0]})
 
     def before_backward(self) -> None:
         if not self._suspects:
@@ -146,7 +146,7 @@ class _Restored:
                     f" and {name} begins anew: {present[0]:g}"
                 )
                 numbers = {"loaded": loaded[0], "used": present[0]}
-                self._watch.find("schedule_not_restored", text, step=number, numbers=numbers, names=[name])
+                self._watch.report("schedule_not_restored", text, step=number, numbers=numbers, names=[name])
                 return
 
     def scaler_loaded(self, scaler: GradScaler) -> None:
@@ -159,7 +159,7 @@ class _Restored:
         inner = getattr(optimizer, "optimizer", optimizer)
         if inner in self._fresh and scaler.is_enabled() and getattr(scaler, "_init_scale", None) == _DEFAULT_SCALE:
             text = f"the optimizer goes on from a loaded state, and its GradScaler begins anew at {_DEFAULT_SCALE:g}"
-            self._watch.find("scaler_not_restored", text, numbers={"scale": _DEFAULT_SCALE})
+            self._watch.report("scaler_not_restored", text, numbers={"scale": _DEFAULT_SCALE})
 
 
 def listen(watch: Watch) -> None:

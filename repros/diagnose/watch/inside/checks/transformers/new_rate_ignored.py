@@ -68,7 +68,7 @@ class _Rates:
             f"the arguments of this resumed training say learning_rate {wanted:g},"
             f" and its schedule goes on from the checkpoint's, {got:g}"
         )
-        self._watch.find("new_rate_ignored", text, step=number, numbers={"asked": wanted, "used": got})
+        self._watch.report("new_rate_ignored", text, step=number, numbers={"asked": wanted, "used": got})
 
 
 class _Patience:
@@ -100,7 +100,7 @@ class _Patience:
                 " when the checkpoint was saved, and begins anew after the resume"
             )
             numbers = {"counted": counted, "patience": patience}
-            self._watch.find("patience_counted_anew", text, numbers=numbers)
+            self._watch.report("patience_counted_anew", text, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:
