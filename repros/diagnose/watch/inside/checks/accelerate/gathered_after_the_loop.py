@@ -43,11 +43,11 @@ class _Pass(NamedTuple):
     """A pass over a prepared loader whose last batch is not full, or was filled up."""
 
     samples: int
-    """How many the data set has."""
+    """Samples of the data set."""
     rows: int
-    """How many this rank has in all of its batches."""
+    """Rows of all batches of this rank."""
     batch: int
-    """How many a full batch of this rank has."""
+    """Rows of a full batch of this rank."""
 
 
 class _Gathered:
@@ -90,7 +90,7 @@ def listen(watch: Watch) -> None:
 
 
 def _pass_over(loader: DataLoaderShard | DataLoaderDispatcher) -> _Pass | None:
-    """Return what is known of a pass that is at its last batch; None if that is full, or its rows are not known."""
+    """Return the pass of a loader at its last batch; None if that is full, or its rows are unknown."""
     ranks, sampler = count_processes(), getattr(loader, "batch_sampler", None)
     is_even = ranks == 1 or getattr(sampler, "even_batches", False)
     if loader.remainder <= 0 or not is_even or not hasattr(loader.dataset, "__len__"):

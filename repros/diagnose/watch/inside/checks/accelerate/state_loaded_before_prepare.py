@@ -51,11 +51,11 @@ CHECKS = (
 )
 
 _REGISTERED = ("_models", "_optimizers", "_schedulers", "_custom_objects", "_load_model_state_pre_hook")
-"""What `load_state` fills, or calls."""
+"""The attributes with what `load_state` fills, or calls."""
 _WEIGHTS = ("model", "pytorch_model")
-"""How the files of a model begin in a checkpoint."""
+"""The prefixes of a model's files in a checkpoint."""
 _LENGTHS = {"LinearLR": "total_iters", "PolynomialLR": "total_iters", "CosineAnnealingLR": "T_max"}
-"""The attribute that says after how many steps a schedule is at its end."""
+"""The attribute with the number of steps of a schedule."""
 _FEWEST = 4
 
 
@@ -65,9 +65,9 @@ class _Loaded:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._empty: weakref.WeakKeyDictionary[Accelerator, tuple[str, str | None]] = weakref.WeakKeyDictionary()
-        """The folder, and the place of the call, by accelerator."""
+        """The folder and the location of the call, by accelerator."""
         self._lost: list[tuple[str, str | None]] = []
-        """Those of accelerators that have prepared a model since."""
+        """The same, of accelerators that have prepared a model since."""
 
     def checkpoint_loaded(self, accelerator: Accelerator, folder: str | os.PathLike[str] | None) -> None:
         self.forget()
@@ -105,7 +105,7 @@ class _Skipped:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._ended: weakref.WeakKeyDictionary[Sampler, set[int]] = weakref.WeakKeyDictionary()
-        """How many batches were left out in passes that came to their end, by the sampler that makes the batches."""
+        """The numbers of batches that complete passes left out, by batch sampler."""
 
     def skipping(self, sampler: SkipBatchSampler) -> None:
         count = sampler.skip_batches
@@ -140,7 +140,7 @@ class _Schedules:
         self._counted: list[_Counted] = []
         """All of them: a scheduler itself may be gone before the program ends."""
         self._known: weakref.WeakKeyDictionary[LRScheduler, _Counted | None] = weakref.WeakKeyDictionary()
-        """None for one that the check is silent about."""
+        """None for one that the check ignores."""
 
     def schedule_stepped(self, wrapper: AcceleratedScheduler) -> None:
         scheduler = wrapper.scheduler
@@ -187,7 +187,7 @@ def listen(watch: Watch) -> None:
 
 
 def _length(scheduler: LRScheduler) -> int | None:
-    """Return after how many steps a schedule is at its end; None if that is not known."""
+    """Return the number of steps of a schedule; None if it is unknown."""
     length = getattr(scheduler, _LENGTHS.get(type(scheduler).__name__, ""), None)
     for function in getattr(scheduler, "lr_lambdas", ()):  # transformers' are partial functions
         length = getattr(function, "keywords", {}).get("num_training_steps", length)

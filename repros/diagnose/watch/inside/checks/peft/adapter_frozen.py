@@ -56,7 +56,7 @@ CHECKS = (
 )
 
 _PASSES = 4
-"""Forwards of each model that are looked at."""
+"""The number of inspected forwards of each model."""
 _MOST_NODES = 20000
 _HOOK = "make_inputs_require_grad"
 
@@ -68,7 +68,7 @@ class _Pass:
         self.tuner = weakref.ref(tuner)
         self.layers = {id(layer): layer for layer in adapted_layers(tuner)}
         self.called: dict[int, bool] = {}
-        """Whether gradients were on when it was called, by the `id` of each module of interest."""
+        """Whether gradients were enabled in a call, by the module's `id`."""
         attention = sys.modules["torch"].nn.MultiheadAttention
         self.attentions = {id(part): part for part in tuner.modules() if isinstance(part, attention)}
         self.is_over = False
@@ -174,7 +174,7 @@ class _Trained:
 
 
 class _Held:
-    """What optimizers hold of models with adapters."""
+    """The parameters of models with adapters that optimizers hold."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -228,13 +228,13 @@ def _trained(layer: BaseTunerLayer) -> Iterator[Parameter]:
 
 
 def _makes_inputs_require_gradients(tuner: BaseTuner) -> bool:
-    """Return whether a hook of `enable_input_require_grads`, or of a k-bit preparation, is there."""
+    """Return whether a hook of `enable_input_require_grads`, or of a k-bit preparation, is registered."""
     hooks = (hook for part in tuner.modules() for hook in part._forward_hooks.values())
     return any(getattr(hook, "__name__", "").startswith(_HOOK) for hook in hooks)
 
 
 def _reaches_no_parameter(tensors: Tensor | Sequence[Tensor]) -> bool:
-    """Return whether the graph of what is differentiated has leaves, none of them a parameter."""
+    """Return whether the graph of a backward has leaves, none of them a parameter."""
     roots = [tensors] if hasattr(tensors, "grad_fn") else list(tensors or ())
     waiting = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
     seen = set(waiting)

@@ -55,9 +55,9 @@ class _Loaded:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._missed: dict[frozenset[str], tuple[weakref.ref[PeftModel], str]] = {}
-        """What fitted nothing, by its names: the model, and what to say."""
+        """The states that did not fit, by their names: the model, and the text of the finding."""
         self._unused: dict[int, weakref.ref[Parameter]] = {}
-        """The parameters that were loaded and not used, by `id`."""
+        """The loaded parameters until their first use, by `id`."""
         self._before: list[set[int]] = []
 
     def adapter_filled(self, model: PeftModel, name: str, state: object, result: object) -> None:
@@ -96,7 +96,7 @@ class _Loaded:
             self._watch.ignore("adapted_fed", self.adapted_fed)
 
     def calling(self, module: Module) -> None:
-        """Notice uses past the forward of the model, as those of `generate`."""
+        """Notice uses outside of the model's forward, as in `generate`."""
         for parameter in module._parameters.values():
             self._unused.pop(id(parameter), None)
         if not self._unused:
@@ -146,13 +146,13 @@ class _Saved:
 
 
 class _Switched:
-    """What `load_adapter` changes in other adapters."""
+    """The changes of other adapters by `load_adapter`."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._before: dict[int, tuple[weakref.ref[Parameter], bool]] = {}
         self._suspects: list[tuple[weakref.ref[PeftModel], list[tuple[weakref.ref[Parameter], bool]], str, bool]] = []
-        """The model, its changed parameters with what they required before, the text, and if a training may be over."""
+        """The model, its changed parameters with their earlier `requires_grad`, the text, and if training may be over."""
 
     def adapter_loading(self, model: PeftModel) -> None:
         tuner = getattr(model, "base_model", None)
@@ -222,12 +222,12 @@ def _layers(tuner: BaseTuner) -> Iterator[BaseTunerLayer]:
 
 
 def _of(model: PeftModel | None) -> tuple[Module | None, ...]:
-    """Return what `set_adapter` may be called on for a model."""
+    """Return the objects whose `set_adapter` sets a model's adapter."""
     return () if model is None else (model, getattr(model, "base_model", None))
 
 
 def _is_empty(file: str) -> bool:
-    """Return whether a file of tensors is there and has no number."""
+    """Return whether a file of tensors exists and has no number."""
     if not os.path.exists(file):
         return False
     if file.endswith(".safetensors"):

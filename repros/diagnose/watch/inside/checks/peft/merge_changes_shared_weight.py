@@ -39,7 +39,7 @@ class _Merged:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._shared: list[tuple[Parameter, int, list[str]]] = []
-        """Each with its digest, and the names of the layers that have it."""
+        """The shared weights, with their checksums and the names of their layers."""
 
     def merging(self, tuner: BaseTuner) -> None:
         adapted = {id(layer.get_base_layer()) for layer in adapted_layers(tuner)}

@@ -122,6 +122,6 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _numbers(dataset: IterableDataset) -> dict[str, object]:
-    # Not by getattr, which would run properties; a counter may begin as an attribute of the class.
-    found = {**vars(type(dataset)), **vars(dataset)}
-    return {name: value for name, value in found.items() if type(value) in {int, float, str} and name[:2] != "__"}
+    # Not by getattr, which would run properties; a counter may be an attribute of the class at first.
+    attributes = {**vars(type(dataset)), **vars(dataset)}
+    return {name: value for name, value in attributes.items() if type(value) in {int, float, str} and name[:2] != "__"}

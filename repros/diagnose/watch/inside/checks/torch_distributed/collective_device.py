@@ -54,7 +54,7 @@ def listen(watch: Watch) -> None:
 
 
 def _check_of(able: set[str]) -> str:
-    """Return the check that says whose tensor it is, by the library's function that the collective was called from."""
+    """Return the check for a tensor, by the library's function that the collective was called from."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name

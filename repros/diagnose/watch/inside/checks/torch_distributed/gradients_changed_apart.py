@@ -47,7 +47,7 @@ class _Changes:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._made: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
-        """The optimizers, with their places in the order in which they were made, which is the same on all ranks."""
+        """The optimizers, numbered in the order of their construction, which is the same on all ranks."""
         self._before: weakref.WeakKeyDictionary[Optimizer, tuple[dict[str, list[Any]], Digested]] = (
             weakref.WeakKeyDictionary()
         )
@@ -102,6 +102,6 @@ def _gradients(optimizer: Optimizer) -> dict[str, Tensor]:
 
 
 def _world() -> int:
-    dist = sys.modules["torch.distributed"]  # each `import` of it would cost more than all else after a backward
+    dist = sys.modules["torch.distributed"]  # an `import` would cost more than everything else after a backward
     is_initialized = getattr(dist, "is_initialized", None)  # torch may be built without it
     return dist.get_world_size() if is_initialized is not None and is_initialized() else 1

@@ -58,7 +58,7 @@ CHECKS = (
 
 
 class _State:
-    """What is known of one replica between two steps."""
+    """The state of one replica between two steps."""
 
     def __init__(self) -> None:
         self.preparations = 0  # at the last backward
@@ -67,13 +67,13 @@ class _State:
         self.check = "gradients_differ"
         """The check that names why the gradients of the last backward may differ."""
         self.is_called = False
-        """Whether the wrapper was called since the last backward; known of the calls that are looked at."""
+        """Whether the wrapper was called since the last backward, in the inspected calls."""
         self.is_private = False
         self.place: str | None = None
         self.reduced: dict[str, list[Any]] = {}
-        """The digest of the gradients as the last backward has left them, if the next step is due."""
+        """The digest of the gradients after the last backward, if the next step is due."""
         self.digested: Digested | None = None
-        """Which of them are as they were."""
+        """The gradients of `reduced`, to recognise those that do not change."""
 
 
 class _Agreement:
@@ -83,7 +83,7 @@ class _Agreement:
         self._watch = watch
         self._states: dict[int, _State] = {}
         self._inner = 0
-        """The backward passes inside the last one: those of reentrant checkpoints."""
+        """The number of backward passes inside the last one, of reentrant checkpoints."""
 
     def calling(self, module: Module) -> None:
         for replica in replicas.replicas:
@@ -91,7 +91,7 @@ class _Agreement:
                 self._states.setdefault(id(replica), _State()).is_called = True
 
     def replica(self, *_: object) -> None:
-        """Listen, since there is a replica; without one nothing is looked at."""
+        """Listen from the first replica on."""
         for name in ("calling", "before_backward", "inner_backward", "after_inspected_backward"):
             self._watch.listen(name, getattr(self, name))
 

@@ -57,10 +57,10 @@ def listen(watch: Watch) -> None:
 
 
 def _autocast() -> str:
-    """Return where autocast is on, and in which dtypes."""
+    """Return the devices with autocast enabled, and its dtypes."""
     import torch
 
-    found = []
+    enabled = []
     for device in ("cuda", "cpu"):
         try:
             is_on, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
@@ -68,5 +68,5 @@ def _autocast() -> str:
             is_on = torch.is_autocast_enabled() if device == "cuda" else torch.is_autocast_cpu_enabled()
             dtype = torch.get_autocast_gpu_dtype() if device == "cuda" else torch.get_autocast_cpu_dtype()
         if is_on:
-            found.append(f"autocast to {dtype} on {device}".replace("torch.", ""))
-    return " and ".join(found) or "no autocast"
+            enabled.append(f"autocast to {dtype} on {device}".replace("torch.", ""))
+    return " and ".join(enabled) or "no autocast"

@@ -53,22 +53,22 @@ CHECKS = (
 _STEPS = (1, 2, 4, 8)
 _SAMPLE = 2048
 _VALUES = 16
-"""Different values from which on a tensor is data, and no constant or mask."""
+"""The fewest different values of data; a constant or a mask has fewer."""
 
 
 class _Fed:
-    """What has entered each wrapper."""
+    """The inputs of each wrapper."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._open: Replica | None = None
-        """The replica that is being called and has shown no tensor yet."""
+        """The replica in a call of which no tensor input was seen yet."""
         self._entered: dict[int, tuple[tuple[int, ...], Tensor]] = {}
-        """The shape, and a copy of a sample, of what entered each replica first since the last step, by its `id`."""
+        """By a replica's `id`: the shape, and a sample of shape (n,), of its first input since the last step."""
         self._seen: weakref.WeakKeyDictionary[Optimizer, list[str]] = weakref.WeakKeyDictionary()
 
     def begins(self, _: object = None) -> None:
-        """Listen for data: there is a replica, or a new optimizer."""
+        """Listen for inputs, from the first replica on, and again with each optimizer."""
         if replicas.replicas:
             self._watch.listen("fed", self.fed)
 
@@ -108,14 +108,14 @@ class _Fed:
 
 
 class _Unreduced:
-    """The optimizers whose parameters nothing reduces."""
+    """The optimizers of whose parameters and gradients nothing is communicated."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._first: weakref.WeakKeyDictionary[Optimizer, tuple[int, list[float]]] = weakref.WeakKeyDictionary()
-        """The place of each optimizer among those that have stepped, and the norms before its first step."""
+        """The number of each optimizer in the order of first steps, and the norms before that step."""
         self._sizes: set[int] = set()
-        """How many numbers the parameters of these optimizers have."""
+        """The numbers of elements of these optimizers' parameters."""
         self._has_communicated = False
 
     def collective(self, _: object, name: str, tensors: list[Tensor]) -> None:
@@ -133,7 +133,7 @@ class _Unreduced:
         wrapped = {key for replica in replicas.replicas for key in replica.trained}
         if not parameters or not all(_is_own(parameter) and id(parameter) not in wrapped for parameter in parameters):
             return
-        sizes = {parameter.numel() for parameter in parameters} - {1}  # which may be a loss that is summed up
+        sizes = {parameter.numel() for parameter in parameters} - {1}  # a loss that is reduced has one
         if not sizes:
             return
         self._sizes |= sizes

@@ -60,11 +60,11 @@ class _Cut:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._last: tuple[Tensor, list[Module]] | None = None
-        """The storage of the last output, and the outermost modules that have given it."""
+        """The last output, detached, and the outermost modules that returned it."""
         self._cut: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
-        """How many steps found a module cut off in each of its calls."""
+        """The number of inspected steps in which a module was cut off in each of its calls."""
         self._seen: weakref.WeakKeyDictionary[Module, bool] = weakref.WeakKeyDictionary()
-        """The modules that were called in this step, and whether each was cut off."""
+        """The modules that were called in this step, and whether they were cut off."""
         self._loaded: weakref.WeakSet[Module] = weakref.WeakSet()
         self._is_over = False
         self._versions: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
@@ -115,8 +115,8 @@ class _Cut:
             self._report(number)
 
     def _report(self, number: int) -> None:
-        looks = _STEPS.bit_length()  # 1, 2, 4, 8
-        cut = [module for module, count in self._cut.items() if count >= looks]
+        inspected = _STEPS.bit_length()  # 1, 2, 4, 8
+        cut = [module for module, count in self._cut.items() if count >= inspected]
         self._cut.clear()
         if cut:
             names = sorted({type(module).__name__ for module in cut})
@@ -134,12 +134,12 @@ class _Held:
         self._watch = watch
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._callers: weakref.WeakKeyDictionary[Module, weakref.ref[Module] | None] = weakref.WeakKeyDictionary()
-        """The modules that were called, each with a reference to that which called it, or None."""
+        """The called modules, each with a reference to its caller, or None."""
         self._stack: list[weakref.ref[Module]] = []
         self._frozen: weakref.WeakKeyDictionary[Module, set[int]] = weakref.WeakKeyDictionary()
         """The parameters of a module that were frozen when it was called, by `id`."""
         self._unfrozen: dict[int, tuple[weakref.ref[Parameter], int, int]] = {}
-        """Those that had a gradient later: a weak reference, the version, and the number of the step."""
+        """Those with a later gradient: a weak reference, the `_version`, and the number of the step."""
         self._loaded: weakref.WeakSet[Module] = weakref.WeakSet()
 
     def state_loading(self, module: Module, _: object) -> None:

@@ -50,19 +50,19 @@ CHECKS = (
 )
 
 _FEWEST_ROWS = 16
-"""The cosine of two random vectors of as many numbers is seldom near 1."""
+"""The cosine of two random vectors of this length is rarely near 1."""
 _LEAST_COSINE = 0.5
 
 
 class _Switches:
-    """Which modules were switched, and what their classes do then."""
+    """The modules whose mode was switched, and the effect of their classes' `train`."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._switched: weakref.WeakSet[Module] = weakref.WeakSet()
         """Modules with a `train` of their own that was called with True."""
         self._freezing: weakref.WeakSet[Module] = weakref.WeakSet()
-        """Those that were called without."""
+        """Those whose forward was called without it."""
         self._estimated: weakref.WeakSet[Module] = weakref.WeakSet()
         self._trainers: list[weakref.ref[Trainer]] = []
 

@@ -51,7 +51,7 @@ _PASSES = 3
 
 
 _GOING_ON = ("before_backward", "zeroing", "ends")
-"""What comes after a clipping that no step has used."""
+"""The observations that end a clipping which no step has used."""
 
 
 class _Late:
@@ -160,16 +160,16 @@ class _Twice:
 
 
 class _Dropped:
-    """The backward passes since the last step, and how many came before each step and each loss of them."""
+    """The numbers of backward passes since the last step, before each step, and before gradients were dropped."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._backwards = 0
         self._used: list[int] = []
-        """The backward passes of each step since gradients were dropped."""
+        """The number of backward passes of each step since gradients were dropped."""
         self._passes: list[tuple[int, int, int]] = []
-        """Of the last passes: the steps, the backward passes of each, and those that were dropped."""
+        """Of the last passes over data: the steps, the backward passes of each step, and those that were dropped."""
 
     def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)

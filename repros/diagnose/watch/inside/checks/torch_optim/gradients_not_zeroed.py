@@ -43,7 +43,7 @@ CHECKS = (
 )
 
 _STEPS = 3
-"""Steps in a row that add to used gradients; one could be meant."""
+"""Steps in a row that add to used gradients; a single one could be on purpose."""
 
 
 class _Probe:
@@ -58,7 +58,7 @@ class _Probe:
         self.is_added_to = False
 
     def before_backward(self) -> None:
-        """Notice whether it was zeroed; by way of `.data` that shows in its value alone."""
+        """Notice whether it was zeroed; through `.data` its `_version` stays the same."""
         gradient = self.parameter.grad
         self.is_kept = self.is_kept and self._is_same(gradient) and (self.is_added_to or bool(gradient.any()))
 
@@ -124,7 +124,7 @@ class _Clipped:
         self._optimizers.add(optimizer)
 
     def clipping(self, parameters: Tensor | Iterable[Tensor], most: float) -> None:
-        # A generator must not be used up: whose parameters it yields is not known.
+        # A generator must not be consumed: its parameters are unknown.
         names = {id(parameter) for parameter in parameters} if isinstance(parameters, (list, tuple)) else None
         self._clipped = [*self._clipped[-3:], (names, float(most))]
         self._watch.listen("after_step", self.after_step)
@@ -160,12 +160,12 @@ def _smallest(optimizer: Optimizer) -> Parameter | None:
     """Return the smallest parameter with a plain gradient that is not zero, or None."""
     import torch
 
-    found = [
+    candidates = [
         parameter
         for parameter in parameters_of(optimizer)
         if type(parameter.grad) is torch.Tensor and parameter.grad.layout is torch.strided and parameter.grad.numel()
     ]
-    for parameter in sorted(found, key=torch.Tensor.numel)[:3]:
+    for parameter in sorted(candidates, key=torch.Tensor.numel)[:3]:
         if bool(parameter.grad.any()):
             return parameter
     return None

@@ -47,12 +47,12 @@ CHECKS = (
 
 _ABSOLUTE = {"LambdaLR", "OneCycleLR", "CosineAnnealingWarmRestarts"}
 _COUNTING = {"CosineAnnealingLR", "StepLR", "MultiStepLR", "SequentialLR", "PolynomialLR", "LinearLR"}
-"""Schedulers that go on from the present rate, by their own count."""
+"""Schedulers that continue from the present rate, by their own count."""
 _DEFAULT_SCALE = 65536.0
 
 
 class _Restored:
-    """What was loaded, and what was made and stepped."""
+    """The loaded optimizers, and the schedulers and scalers that were made and stepped."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -65,7 +65,7 @@ class _Restored:
         )
         """Schedulers at their beginning whose optimizer was loaded in the middle of a schedule."""
         self._unmoved: weakref.WeakSet[LRScheduler] = weakref.WeakSet()
-        """Suspects that were at their beginning in a backward after the load: nobody steps them to their place."""
+        """Suspects at their beginning in a backward after the load: the program does not step them forward."""
         self._fresh: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         """Optimizers that were loaded with a state and have not stepped since."""
         self._scalers: weakref.WeakSet[GradScaler] = weakref.WeakSet()

@@ -45,7 +45,7 @@ _LATE = {"SWALR", "ReduceLROnPlateau"}
 
 
 class _Made:
-    """A scheduler, as it was when it was made and when the last pass began."""
+    """A scheduler's state when it was made, and when the last pass began."""
 
     def __init__(self, scheduler: LRScheduler) -> None:
         self.reference: weakref.ref[LRScheduler] = weakref.ref(scheduler)
@@ -57,7 +57,7 @@ class _Made:
         self.steps = steps.get(scheduler.optimizer, 0)
         """Its optimizer's steps when the present pass began."""
         self.epoch = int(scheduler.last_epoch)
-        """What it had counted then."""
+        """Its `last_epoch` at that time."""
         self.has_moved = self.epoch != 0
 
 
@@ -71,7 +71,7 @@ class _Schedules:
     def scheduled(self, scheduler: LRScheduler) -> None:
         if getattr(scheduler, "optimizer", None) is not None and isinstance(scheduler.last_epoch, int):
             made = self._made[id(scheduler)] = _Made(scheduler)
-            # One that nothing steps is often a function's own, and gone before the program ends.
+            # One that nothing steps is often local to a function, and deleted before the program ends.
             made.reference = weakref.ref(scheduler, functools.partial(self._gone, id(scheduler)))
 
     def pass_begins(self, *_: object) -> None:

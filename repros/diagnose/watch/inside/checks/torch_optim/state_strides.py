@@ -51,12 +51,12 @@ CHECKS = (
 
 
 class _Partner(NamedTuple):
-    """Another optimizer that has a tensor of this one's state, both as they were when this one had last written it."""
+    """Another optimizer with a tensor of this one's state, as of this one's last write to it."""
 
     other: weakref.ref[Optimizer]
     """A weak reference to it."""
     number: int
-    """How many steps it had begun."""
+    """The number of steps that it had begun."""
     name: str
     tensor: weakref.ref[Tensor]
     """A weak reference to the tensor."""
@@ -64,7 +64,7 @@ class _Partner(NamedTuple):
 
 
 class _States:
-    """The states that were loaded, and those that are shared with the dict that they came from."""
+    """The states that were loaded, and those that are shared with the loaded dict."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -73,7 +73,7 @@ class _States:
         self._unwritten: weakref.WeakKeyDictionary[Optimizer, list[tuple[weakref.ref[Tensor], int]]] = (
             weakref.WeakKeyDictionary()
         )
-        """The momenta of each fused SGD that a skipped step has made, with their versions."""
+        """The momentum buffers of each fused SGD that a skipped step has made, with their `_version`."""
         self._partners: weakref.WeakKeyDictionary[Optimizer, _Partner] = weakref.WeakKeyDictionary()
 
     def taken(self, _: object, state: object) -> None:
@@ -174,13 +174,13 @@ class _States:
         for group in optimizer.param_groups:
             is_fused = bool(group.get("fused"))
             for parameter in group["params"]:
-                # Most have their states beside them, and strides matter to the fused ones alone.
+                # Most states are on their parameter's device, and strides matter to fused optimizers alone.
                 if is_fused or _is_elsewhere(optimizer.state.get(parameter, {}), parameter):
                     _compare(self._watch, optimizer, group, parameter, number)
 
 
 def _nothing() -> None:
-    """Stand for the reference to no tensor."""
+    """Return None, as the reference to no tensor."""
 
 
 def listen(watch: Watch) -> None:
@@ -194,14 +194,14 @@ def listen(watch: Watch) -> None:
 
 
 def _ids(optimizer: Optimizer) -> set[int]:
-    """Return the ids of what an optimizer's state has."""
+    """Return the ids of the values in an optimizer's state."""
     return {id(value) for values in optimizer.state.values() if isinstance(values, dict) for value in values.values()}
 
 
 def _is_skipped(optimizer: Optimizer) -> bool:
-    """Return whether GradScaler has left it to the kernel to skip the step that is running."""
-    found = getattr(optimizer, "found_inf", None)
-    return found is not None and float(found) > 0
+    """Return whether the fused kernel skips the present step, as GradScaler tells it to."""
+    found_inf = getattr(optimizer, "found_inf", None)
+    return found_inf is not None and float(found_inf) > 0
 
 
 def _tensors(state: object) -> list[tuple[str, Tensor]]:

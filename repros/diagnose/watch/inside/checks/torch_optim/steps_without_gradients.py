@@ -46,14 +46,14 @@ _STEPS = 4
 
 
 class _Effect:
-    """What the first steps of each optimizer have found."""
+    """The gradients in the first steps of each optimizer."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._made: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._called: weakref.WeakSet[Module] = weakref.WeakSet()
         self._empty: weakref.WeakKeyDictionary[Optimizer, tuple[int, int]] = weakref.WeakKeyDictionary()
-        """Steps without any gradient so far, and the backward passes before the last of them."""
+        """The number of steps without a gradient so far, and of backward passes before the last of them."""
         self._idle: weakref.WeakKeyDictionary[Optimizer, set[int]] = weakref.WeakKeyDictionary()
         """The parameters that had no gradient in any step so far, by `id`."""
         self._judged: weakref.WeakSet[Optimizer] = weakref.WeakSet()
@@ -94,9 +94,9 @@ class _Effect:
                 self._check_for_replaced(optimizer, idle)
 
     def _count_empty(self, optimizer: Optimizer, number: int) -> None:
-        count, seen = self._empty.get(optimizer, (0, 0))
+        count, before = self._empty.get(optimizer, (0, 0))
         backwards = self._watch.count("after_backward")
-        count += backwards > seen
+        count += backwards > before
         self._empty[optimizer] = (count, backwards)
         if count == _STEPS:
             name = type(optimizer).__name__

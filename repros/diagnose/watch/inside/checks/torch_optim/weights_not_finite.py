@@ -50,9 +50,9 @@ CHECKS = (
 _FIRST_INSPECTION, _LAST_INSPECTION = 8, 32
 _STEPS = 4
 _SMALL = 1 << 16
-"""Elements up to which a parameter is looked at in each step that is looked at."""
+"""Elements up to which a parameter is checked in each inspected step."""
 _SCHEDULED = 16
-"""Moves of a scheduler that leave the rate at 0 from which on it is no warm-up."""
+"""Scheduler steps with a rate of 0 from which on it is no warm-up."""
 
 
 class _Finite:
@@ -61,9 +61,9 @@ class _Finite:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._before: weakref.WeakKeyDictionary[Optimizer, set[int]] = weakref.WeakKeyDictionary()
-        """The parameters that were not finite from the beginning, by `id`."""
+        """The parameters that were not finite before the first step, by `id`."""
         self._suspects: list[tuple[weakref.ref[Parameter], int, int]] = []
-        """A parameter that a step left so, the step's number, and how many there are."""
+        """A parameter that is not finite after a step, the step's number, and the number of such parameters."""
         self._found: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
     def before_inspected_step(self, optimizer: Optimizer, number: int) -> None:
@@ -74,8 +74,8 @@ class _Finite:
         before = self._before.get(optimizer) if self._watch.is_due(number) else None
         if before is None or optimizer in self._found or is_capturing():
             return
-        found = find_not_finite(_representative(_plain(optimizer), number), self._watch.known())
-        bad = [parameter for parameter in found if id(parameter) not in before]
+        not_finite = find_not_finite(_representative(_plain(optimizer), number), self._watch.known())
+        bad = [parameter for parameter in not_finite if id(parameter) not in before]
         if bad:
             self._found.add(optimizer)
             self._suspects.append((weakref.ref(bad[0]), number, len(bad)))
@@ -83,7 +83,7 @@ class _Finite:
                 self._watch.listen(name, self.goes_on)
 
     def goes_on(self) -> None:
-        """Judge what the last steps have left: a program may have undone it."""
+        """Report the last steps' parameters that are still not finite: a program may have undone a step."""
         if is_capturing():
             return
         suspects, self._suspects = self._suspects, []
@@ -98,7 +98,7 @@ class _Finite:
 
 
 class _Start:
-    """What is known of an optimizer whose parameters have not moved yet."""
+    """The initial state of an optimizer whose parameters have not changed yet."""
 
     def __init__(self, optimizer: Optimizer) -> None:
         smallest = sorted(_plain(optimizer), key=lambda parameter: int(parameter.numel()))[:3]
@@ -117,7 +117,7 @@ class _Start:
 
 
 class _Moved:
-    """The optimizers whose parameters have not moved yet."""
+    """The optimizers whose parameters have not changed yet."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -201,10 +201,10 @@ def listen(watch: Watch) -> None:
 
 
 def _representative(parameters: list[Parameter], number: int) -> list[Parameter]:
-    """Return the parameters that tell at a step whether the training goes on with numbers.
+    """Return the parameters to check at a step.
 
-    At the steps 2, 8, 32, ... these are the small ones, such as biases: a backward through a parameter that is not a
-    number makes their gradients so, too. All have their turn at the steps between.
+    At steps 2, 8, 32, ... these are the small ones, such as biases: a backward through a parameter with NaN makes their
+    gradients NaN, too. At the other steps they are all.
     """
     if number & (number - 1) or number.bit_length() % 2:
         return parameters

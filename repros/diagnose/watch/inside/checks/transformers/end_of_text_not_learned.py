@@ -48,7 +48,7 @@ _FIRST = 4
 _IGNORED = -100
 _BATCHES = 3
 _OWN = ("transformers", "trl")
-"""Packages whose subclasses add nothing to what the checks assume."""
+"""Packages whose subclasses behave as the checks assume."""
 
 
 class _Collated:

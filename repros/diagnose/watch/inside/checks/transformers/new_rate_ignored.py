@@ -65,7 +65,7 @@ class _Rates:
             return
         wanted, got = next(pair for pair in zip(self._before, present) if not _are_close(pair[:1], pair[1:]))
         text = (
-            f"the arguments of this resumed training say learning_rate {wanted:g},"
+            f"the arguments of this resumed training have learning_rate {wanted:g},"
             f" and its schedule goes on from the checkpoint's, {got:g}"
         )
         self._watch.report("new_rate_ignored", text, step=number, numbers={"asked": wanted, "used": got})
@@ -77,7 +77,7 @@ class _Patience:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._logs: weakref.WeakKeyDictionary[EarlyStoppingCallback, list[dict[str, Any]]] = weakref.WeakKeyDictionary()
-        """What the checkpoint of each has logged."""
+        """The log of each callback's checkpoint."""
 
     def stopping_begins(self, callback: EarlyStoppingCallback, state: TrainerState) -> None:
         self._logs.pop(callback, None)

@@ -50,7 +50,7 @@ _NEGATED = re.compile(
 )
 _TIMES = re.compile(r"runtime|_per_second|epoch|preparation_time|jit_compilation_time|mem_|num_tokens|num_input_tokens")
 _DEFAULT_LENGTHS = (20, 21)
-"""What `generate()` gives without a length, with the token that a decoder begins with or without."""
+"""The tokens of `generate()` without a given length, without or with a decoder's start token."""
 _MATRIX = 2
 
 
@@ -60,7 +60,7 @@ class _Scored:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._by_default: set[str] = set()
-        """Metrics by which the best model is chosen, in arguments that do not say which is better."""
+        """The metrics of arguments without `greater_is_better` that choose the best model."""
 
     def scheduling(self, trainer: Trainer) -> None:
         arguments = trainer.args
