@@ -134,7 +134,7 @@ class Report:
             self.unknown = causes[0].links[0].raised
 
     def _add(self, finding: Finding, ids: tuple[Identified, ...] | None = None) -> None:
-        if (finding.check, finding.text) in self._reported:  # another rank has found it too
+        if (finding.check, finding.text) in self._reported:  # another rank has reported it, too
             return
         self._reported.add((finding.check, finding.text))
         known = identify(finding, self._catalogue) if ids is None else ids

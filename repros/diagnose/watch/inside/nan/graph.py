@@ -39,11 +39,11 @@ _POLES: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
 def _walk(roots: list[Node | None]) -> list[Node]:
     """Return the nodes of a graph, the nearest to the loss first."""
     order = [root for root in roots if root is not None]
-    seen = {id(node) for node in order}
+    visited = {id(node) for node in order}
     for node in order:  # which grows
         for following, _ in node.next_functions:
-            if following is not None and id(following) not in seen and len(order) < _MOST_NODES:
-                seen.add(id(following))
+            if following is not None and id(following) not in visited and len(order) < _MOST_NODES:
+                visited.add(id(following))
                 order.append(following)
     return order
 

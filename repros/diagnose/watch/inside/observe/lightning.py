@@ -66,8 +66,8 @@ def _patch_checkpoint(watch: Watch, module: ModuleType) -> None:
 
 
 def _patch_finder(watch: Watch, module: ModuleType) -> None:
-    def found(args: Args, kwargs: Kwargs, memo: object) -> None:
+    def rate_found(args: Args, kwargs: Kwargs, memo: object) -> None:
         model = kwargs.get("model", args[1] if len(args) > 1 else None)
         watch.notify("rate_found", args[0] if args else kwargs.get("trainer"), model, kwargs, memo)
 
-    around(module, "_lr_find", after=found)
+    around(module, "_lr_find", after=rate_found)

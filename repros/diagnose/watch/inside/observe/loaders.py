@@ -66,12 +66,12 @@ def _has_epoch(sampler: Sampler) -> bool:
 def chain_of(outermost: object) -> Iterator[Sampler]:
     """Yield the samplers, however they are wrapped in one another."""
     waiting = [outermost]
-    seen: set[int] = set()
-    while waiting and len(seen) < 10:  # noqa: PLR2004 - deeper than any wrapping
+    visited: set[int] = set()
+    while waiting and len(visited) < 10:  # noqa: PLR2004 - deeper than any wrapping
         sampler = waiting.pop()
-        if sampler is None or id(sampler) in seen:
+        if sampler is None or id(sampler) in visited:
             continue
-        seen.add(id(sampler))
+        visited.add(id(sampler))
         fields = getattr(sampler, "__dict__", {})
         yield sampler
         # Lightning's DistributedSamplerWrapper keeps the wrapped sampler as its data set.

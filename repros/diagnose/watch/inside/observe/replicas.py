@@ -166,8 +166,8 @@ def attach(watch: Watch) -> None:
 
 def _patch_conversions(module: ModuleType) -> None:
     def kinds(args: Args, _: object = None) -> dict[int, tuple[dtype, device]]:
-        found = args[0]._parameters.values() if replicas else ()
-        return {id(tensor): (tensor.dtype, tensor.device) for tensor in found if tensor is not None}
+        tensors = args[0]._parameters.values() if replicas else ()
+        return {id(tensor): (tensor.dtype, tensor.device) for tensor in tensors if tensor is not None}
 
     def converted(args: Args, _: object, before: dict[int, tuple[dtype, device]]) -> None:
         changed = {key for key, kind in kinds(args).items() if before.get(key, kind) != kind}

@@ -237,15 +237,15 @@ def _reaches_no_parameter(tensors: Tensor | Sequence[Tensor]) -> bool:
     """Return whether the graph of a backward has leaves, none of them a parameter."""
     roots = [tensors] if hasattr(tensors, "grad_fn") else list(tensors or ())
     waiting = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
-    seen = set(waiting)
+    visited = set(waiting)
     parameter, has_leaf = sys.modules["torch"].nn.Parameter, False
     while waiting:
         node = waiting.pop()
         leaf = getattr(node, "variable", None)
         has_leaf = has_leaf or leaf is not None
-        new = {following for following, _ in node.next_functions if following is not None} - seen
-        if isinstance(leaf, parameter) or len(seen) > _MOST_NODES:
+        new = {following for following, _ in node.next_functions if following is not None} - visited
+        if isinstance(leaf, parameter) or len(visited) > _MOST_NODES:
             return False
-        seen |= new
+        visited |= new
         waiting.extend(new)
     return has_leaf

@@ -152,7 +152,7 @@ class _Switched:
         self._watch = watch
         self._before: dict[int, tuple[weakref.ref[Parameter], bool]] = {}
         self._suspects: list[tuple[weakref.ref[PeftModel], list[tuple[weakref.ref[Parameter], bool]], str, bool]] = []
-        """The model, its changed parameters with their earlier `requires_grad`, the text, and if training may be over."""
+        """Model, changed parameters with their earlier `requires_grad`, the text, and whether training may be over."""
 
     def adapter_loading(self, model: PeftModel) -> None:
         tuner = getattr(model, "base_model", None)

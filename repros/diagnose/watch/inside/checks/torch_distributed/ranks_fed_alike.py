@@ -65,7 +65,7 @@ class _Fed:
         """The replica in a call of which no tensor input was seen yet."""
         self._entered: dict[int, tuple[tuple[int, ...], Tensor]] = {}
         """By a replica's `id`: the shape, and a sample of shape (n,), of its first input since the last step."""
-        self._seen: weakref.WeakKeyDictionary[Optimizer, list[str]] = weakref.WeakKeyDictionary()
+        self._digests: weakref.WeakKeyDictionary[Optimizer, list[str]] = weakref.WeakKeyDictionary()
 
     def begins(self, _: object = None) -> None:
         """Listen for inputs, from the first replica on, and again with each optimizer."""
@@ -96,14 +96,14 @@ class _Fed:
                 return
 
     def _note(self, replica: Replica, optimizer: Optimizer, number: int, value: str) -> None:
-        seen = self._seen.setdefault(optimizer, [])
-        seen.append(value)
-        if number == _STEPS[-1] and len({*seen} - {""}) == len(_STEPS) and self._watch.is_enabled("ranks_fed_alike"):
+        digests = self._digests.setdefault(optimizer, [])
+        digests.append(value)
+        if number == _STEPS[-1] and len({*digests} - {""}) == len(_STEPS) and self._watch.is_enabled("ranks_fed_alike"):
             text = (
                 "possible: two ranks are trained on the same data, which entered their wrapper in steps 1, 2, 4 and 8"
             )
             details = {"key": [*replica.key, "fed"], "number": number, "what": "digest of the data", "text": text}
-            details.update(value=stable_digest(*seen), wanted="different")
+            details.update(value=stable_digest(*digests), wanted="different")
             self._watch.events.write("fact", check="ranks_fed_alike", **details)
 
 

@@ -137,7 +137,7 @@ class _Kept:
         if not self._taken:
             for name in ("before_step", "after_step"):
                 self._watch.ignore(name, getattr(self, name))
-        if not self._taken or self._watch.compiles:  # the steps of a compiled optimizer are not seen
+        if not self._taken or self._watch.compiles:  # the steps of a compiled optimizer are not observed
             return
         written = {}
         for key, taken in list(itertools.islice(self._taken.items(), _SAMPLES)):

@@ -99,11 +99,11 @@ class _Losses:
             return
         self._left -= 1
         roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        seen: dict[str, str] = {}
+        mistakes: dict[str, str] = {}
         for node in _nodes([getattr(root, "grad_fn", None) for root in roots]):
             for check, what in _mistakes(node, can_unpack=not self._has_hooks):
-                seen.setdefault(check, what)
-        for check, what in seen.items():
+                mistakes.setdefault(check, what)
+        for check, what in mistakes.items():
             self._times[check] += 1
             if self._times[check] == _TIMES:
                 self._watch.report(check, _TEXTS[check].format(what))
@@ -118,14 +118,14 @@ def listen(watch: Watch) -> None:
 
 def _nodes(roots: list[Node | None]) -> Iterator[Node]:
     """Yield the nodes nearest to the loss at which a mistake shows."""
-    waiting, seen = deque(node for node in roots if node is not None), 0
-    while waiting and seen < _MOST_NODES:
+    waiting, visited = deque(node for node in roots if node is not None), 0
+    while waiting and visited < _MOST_NODES:
         node = waiting.popleft()
-        seen += 1
+        visited += 1
         kind = type(node).__name__  # which takes less time than `node.name()`
         if kind in _INSPECTED:
             yield node
-        if kind != "AccumulateGrad" and len(waiting) + seen < _MOST_NODES:
+        if kind != "AccumulateGrad" and len(waiting) + visited < _MOST_NODES:
             waiting += [following for following, _ in node.next_functions if following is not None]
 
 
@@ -184,7 +184,7 @@ def _shape_by_sizes(node: Node) -> tuple[int, ...]:
 
 
 def _paired(node: Node) -> int:
-    """Return N if a loss of PyTorch has inputs of shape (N, N), expanded from N predictions and targets; else 0."""
+    """Return N if a loss of PyTorch has inputs of shape (N, N), expanded from N numbers each; else 0."""
     expanded, target = _following(node, 0), _following(node, 1)
     if _name(expanded) != "ExpandBackward0" or target is not None:
         return 0
@@ -194,7 +194,7 @@ def _paired(node: Node) -> int:
 
 
 def _difference(node: Node | None) -> int:
-    """Return N if a node squares the (N, N) differences of N predictions and N targets, or takes their absolute value."""
+    """Return N if a node squares the (N, N) differences of N predictions and targets, or takes absolute values."""
     if _name(node) not in _OF_DIFFERENCE:
         return 0
     minus = _following(node, 0)

@@ -67,7 +67,7 @@ class _Erased:
         torch = sys.modules["torch"]
         if since == 0 or torch.is_grad_enabled():
             return
-        # The steps of a compiled optimizer are not seen.
+        # The steps of a compiled optimizer are not observed.
         stepping = [optimizer for optimizer in self._optimizers if not self._watch.compiles or steps.get(optimizer, 0)]
         held = {id(parameter) for optimizer in stepping for parameter in parameters_of(optimizer)}
         lost = [parameter for parameter in list_parameters() if parameter.grad is not None and id(parameter) in held]
@@ -117,13 +117,13 @@ def _trained_weight(module: Module) -> Parameter | None:
 def _leads_to(output: Tensor, weight: Parameter) -> bool:
     """Return whether the graph of an output leads to a weight, or has too many nodes to search."""
     node = output.grad_fn
-    waiting, seen = [] if node is None else [node], 0
+    waiting, visited = [] if node is None else [node], 0
     while waiting:
         node = waiting.pop(0)
-        seen += 1
+        visited += 1
         followings = [following for following, _ in node.next_functions if following is not None]
         # The names first: a failing attribute access takes longer.
-        if seen > _MOST_NODES or any(
+        if visited > _MOST_NODES or any(
             type(following).__name__ == "AccumulateGrad" and following.variable is weight for following in followings
         ):
             return True
