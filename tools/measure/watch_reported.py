@@ -3,7 +3,8 @@
     python -m tools.measure.watch_reported --python PATH [--keep] [NAME ...]
 
 `tests/diagnose/watch/reported.json` lists them, with the thread, the program in
-`tests/diagnose/watch/toys/reported.py`, the checks that reported, and the reason for those that no check can find. `--keep` writes there what was found.
+`tests/diagnose/watch/toys/reported.py`, the checks that reported, and the reason for those that no check can find.
+`--keep` writes the findings there.
 """
 
 from __future__ import annotations
