@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from repros.diagnose.watch.inside.place import user_place
+from repros.diagnose.watch.inside.location import user_location
 from repros.inside.chain import exception_chain
 from repros.inside.recorder import current_rank
 
@@ -104,7 +104,7 @@ class Events:
 
     def finding(self, check: str, text: str, **details: object) -> None:
         """Write a finding of a check; `details` are its numbers, names, step and place."""
-        details.setdefault("place", user_place())
+        details.setdefault("place", user_location())
         self.write("finding", check=check, text=text, **details)
 
 

@@ -21,7 +21,7 @@ OBSERVERS = (
     *("averages", "collectives", "lightning", "switches", "seeds", "loads"),
     *("trainers", "tokens"),
     *("accelerators", "rows"),
-    *("adapters", "beginnings"),
+    *("adapters", "initialisation"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 

@@ -42,7 +42,7 @@ def is_plain(tensor: Tensor) -> bool:
     return is_own and tensor.layout is torch.strided and not tensor.is_meta and tensor.numel() > 0
 
 
-def place_of(tensor: Tensor) -> int | None:
+def address_of(tensor: Tensor) -> int | None:
     """Return the address of a tensor's values; None for a functional transform's, which has no memory of its own."""
     try:
         return int(tensor.data_ptr())

@@ -13,10 +13,10 @@ import weakref
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.nan.ranges import INF, NAN, Range, Ranges, can_read, count_not_finite, tensors_in
 from repros.diagnose.watch.inside.observe.compiling import unseen
 from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
-from repros.diagnose.watch.inside.place import user_place
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -189,7 +189,7 @@ class Calls:
             if self._held > _HELD_BYTES or len(self._unjudged) > _MOST_UNJUDGED:
                 self.read()
         elif any(value_range.kinds for _, value_range in concerned):
-            self._judge(entry, user_place())
+            self._judge(entry, user_location())
 
     def read(self) -> None:
         """Read the ranges that are still on accelerators, and judge their calls."""

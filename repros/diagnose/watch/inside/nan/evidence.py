@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.nan import graph, weights
 from repros.diagnose.watch.inside.nan.calls import Calls, Suspect
-from repros.diagnose.watch.inside.nan.names import name_of_module, names_of_parameters, place_of_forward
+from repros.diagnose.watch.inside.nan.names import location_of_forward, name_of_module, names_of_parameters
 from repros.diagnose.watch.inside.nan.ranges import NAN, Range, count_not_finite, words_of
 from repros.diagnose.watch.inside.observe.optimizers import steps
 
@@ -82,7 +82,7 @@ def of_suspect(calls: Calls, suspect: Suspect) -> Evidence:
     else:
         parts = [f"{_where(calls, suspect)} is the first to give {what}: {share}"]
     owner = suspect.module if suspect.module is not None else suspect.following
-    place = suspect.place or place_of_forward(owner)
+    place = suspect.place or location_of_forward(owner)
     numbers = _numbers(suspect.count, suspect.value_range, suspect.inputs)
     return Evidence("output", "; ".join(parts), [_named(calls, owner)], numbers, place)
 

@@ -1,4 +1,4 @@
-"""What accelerate does.
+"""Observations of accelerate.
 
 `objects_prepared(accelerator)` and `prepared_loader(loader)`: after `prepare`, and for each loader that it returns;
 `checkpoint_loaded(accelerator, folder)`: after `load_state`; `skipping(sampler)` and `skipped(sampler)`: a pass begins

@@ -1,4 +1,4 @@
-"""What PEFT does with adapters.
+"""Observations of PEFT's adapters.
 
 `adapting(model)` and `adapted(model)`: a PeftModel is made of a model. `adapter_loading(model)` and
 `adapter_loaded(model, name)`: around `load_adapter`; `adapter_filled(model, name, state, result)`: a state was loaded;

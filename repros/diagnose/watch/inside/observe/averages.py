@@ -1,4 +1,4 @@
-"""`average_made`, `average_updated`, `average_called`: what becomes of a `torch.optim.swa_utils.AveragedModel`."""
+"""`average_made`, `average_updated`, `average_called`: calls of a `torch.optim.swa_utils.AveragedModel`."""
 
 from __future__ import annotations
 

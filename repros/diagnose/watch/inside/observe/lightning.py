@@ -1,4 +1,4 @@
-"""What Lightning's Trainer and Fabric do, under both of its package names; and that accelerate is used.
+"""Observations of Lightning's Trainer and Fabric, under both package names; and whether accelerate is used.
 
 `fit_begins(trainer)`, `fit_ended(trainer)`, `epoch_ended(trainer, fit loop)`, `rate_found(trainer, rate)`,
 `validated(trainer)`, `logged(trainer, values)` (what an evaluation has logged, by name, for each loader),

@@ -31,23 +31,22 @@ class Pass:
     """One pass over a loader: from the first index that is drawn on."""
 
     def __init__(self, iterator: _BaseDataLoaderIter) -> None:
-        """Begin before anything is drawn."""
         self.chain = list(chain_of(getattr(iterator, "_index_sampler", None)))
-        """The samplers, however they are wrapped in one another, the outermost first."""
+        """The sampler and those that it wraps, the outermost first."""
         self.samplers = [sampler for sampler in self.chain if _has_epoch(sampler)]
         self.epochs: dict[int, int] = {}
-        """The epoch of each sampler, by its place, when the first index was drawn."""
+        """The epoch of each sampler, by its position, when the first index was drawn."""
         self.fetched = 0
         self.is_random = any(map(_is_random, self.chain))
         self.indices: list[int] = []
-        """The first that were drawn, of a pass that draws them at random."""
+        """The first indices of a pass that draws them at random."""
         self.dataset = id(getattr(iterator, "_dataset", None))
         self.workers = getattr(iterator, "_num_workers", 0)
         self.seed = getattr(iterator, "_base_seed", None)
-        """What its workers are seeded with, each with its number added."""
+        """The seed of its workers, to which each adds its number."""
 
     def note(self, drawn: int | list[int] | tuple[int, ...]) -> bool:
-        """Note the indices of a batch; return whether the first ones are complete by that."""
+        """Record the indices of a batch, and return whether this completes the first ones."""
         if len(self.indices) >= FIRST:
             return False
         self.indices += (drawn if isinstance(drawn, (list, tuple)) else [drawn])[:FIRST]
@@ -64,7 +63,7 @@ def _has_epoch(sampler: Sampler) -> bool:
 
 
 def chain_of(outermost: object) -> Iterator[Sampler]:
-    """Yield the samplers, however they are wrapped in one another."""
+    """Yield a sampler and those that it wraps, the outermost first."""
     waiting = [outermost]
     visited: set[int] = set()
     while waiting and len(visited) < 10:  # noqa: PLR2004 - deeper than any wrapping

@@ -1,4 +1,4 @@
-"""`state_loaded(module, state, what did not match)`: a module has loaded; `initialised(tensor)`: a new beginning.
+"""`state_loaded(module, state, incompatible keys)`: a module has loaded; `initialised(tensor)`: `torch.nn.init`.
 
 The functions of `torch.nn.init` that fill a tensor are patched, which layers call from `reset_parameters`.
 """

@@ -1,4 +1,4 @@
-"""What optimizers do: `made`, `before_step`, `after_step`, `optimizer_state`, `loading`, `loaded` and `zeroing`.
+"""Of optimizers: `made`, `before_step`, `after_step`, `optimizer_state`, `loading`, `loaded` and `zeroing`.
 
 `before_inspected_step` and `after_inspected_step`: the same for an optimizer's first 9 steps and the inspected ones.
 Their listeners cost nothing in the many others; `after_inspected_backward` of :mod:`.backward` comes before them.

@@ -38,7 +38,7 @@ class Replica:
     """One DistributedDataParallel, and what identifies it on all of its ranks."""
 
     def __init__(self, ddp: DistributedDataParallel) -> None:
-        """Identify a wrapper that has just been made, which happens on all ranks of its group."""
+        """Identify a wrapper that has just been made, on all ranks of its process group."""
         self.module = weakref.ref(ddp)
         self.key: list[Any] = _key(ddp.process_group)
         self.trained = {id(parameter) for parameter in ddp.module.parameters() if parameter.requires_grad}
@@ -52,13 +52,13 @@ class Replica:
         """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""
 
     def forget(self) -> None:
-        """Look for the parameters anew when they are asked for next."""
+        """Search the parameters again at the next request."""
         self._parameters = None
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters that must agree between the ranks: those trained, and not given to be ignored.
 
-        A walk over all modules, so it is kept from one backward to the next.
+        The result is cached from one backward to the next, since it takes a walk over all modules.
         """
         if self._parameters is None:
             self._parameters = weakref.WeakValueDictionary(self._find_parameters())

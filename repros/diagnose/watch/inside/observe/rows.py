@@ -1,4 +1,4 @@
-"""What the library datasets does with rows.
+"""Observations of the library datasets.
 
 `stream_derived(parent, child, method)`: an IterableDataset was made from another; `stream_epoch_set(stream, epoch)`;
 `stream_begins(stream)`: a pass over one begins in this process. `rows_split(data, arguments, keywords, result)`:

@@ -1,4 +1,4 @@
-"""Weights that are kept and brought back.
+"""Observations of saving and loading weights.
 
 `submitted(arguments)` and `saving(object)`: what is given to a thread, and what `torch.save` writes;
 `state_taken(module, state)` and `state_loading(module, state)`: a module's `state_dict` and `load_state_dict`.

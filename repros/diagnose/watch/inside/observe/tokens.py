@@ -1,4 +1,4 @@
-"""What transformers makes of texts: `tokenized`, `templated`, `collated` and `numbered`.
+"""Observations of tokens in transformers: `tokenized`, `templated`, `collated` and `numbered`.
 
 `tokenized(tokenizer, arguments, keywords, result)` and `templated(...)`, of the same form: a call of a tokenizer, and
 of its `apply_chat_template`. `collated(collator, examples, batch)`: DataCollatorForLanguageModeling has made a batch.

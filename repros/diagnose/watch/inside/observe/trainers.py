@@ -1,4 +1,4 @@
-"""What transformers' Trainer does.
+"""Observations of transformers' Trainer.
 
 `arguments_made(arguments)`: before defaults are filled in; `scheduling(trainer)`: it is about to make its scheduler;
 `resuming(trainer)` and `resumed(trainer)`: optimizer and scheduler are loaded from a checkpoint;

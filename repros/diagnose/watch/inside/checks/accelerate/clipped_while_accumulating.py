@@ -29,9 +29,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.accelerators import gradient_state
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class _Clipped:
             return
         value, limit = float(norm), float(most)
         if math.isfinite(value) and value > limit:
-            self._pending = value, limit, user_place()
+            self._pending = value, limit, user_location()
             self._watch.listen("before_backward", self.before_backward)
 
     def forget(self, *_: object) -> None:
@@ -108,7 +108,7 @@ class _Zeroed:
         for optimizer, waits in list(self._waiting.items()):
             if any(id(parameter) in zeroed for parameter in parameters_of(optimizer)):
                 del self._waiting[optimizer]
-                self._lost[optimizer] = waits, user_place()
+                self._lost[optimizer] = waits, user_location()
 
     def before_step(self, optimizer: Optimizer, number: int) -> None:
         self._waiting.pop(optimizer, None)

@@ -33,8 +33,8 @@ import weakref
 from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.accelerators import count_processes
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class _Loaded:
         if folder is None or any(getattr(accelerator, name, None) for name in _REGISTERED):
             return
         if any(name.startswith(_WEIGHTS) for name in os.listdir(folder)):
-            self._empty[accelerator] = str(folder), user_place()
+            self._empty[accelerator] = str(folder), user_location()
             self._watch.listen("objects_prepared", self.prepared)
 
     def forget(self, *_: object) -> None:
@@ -156,7 +156,7 @@ class _Schedules:
             return None
         # It was stepped once by now, or not at all where that waits for more micro-batches.
         begun = 0 if wrapper.scheduler.last_epoch in {0, ranks} else -1
-        counted = _Counted(length, ranks, begun, user_place())
+        counted = _Counted(length, ranks, begun, user_location())
         self._counted.append(counted)
         return counted
 

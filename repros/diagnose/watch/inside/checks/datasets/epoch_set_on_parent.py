@@ -36,9 +36,9 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.patch import Args, Kwargs
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
@@ -144,7 +144,7 @@ class _Splits:
         value = f"{len(chosen)}, {stable_digest(*first)}"
         self._counts[fingerprint] = self._counts.get(fingerprint, 0) + 1
         data = [fingerprint, self._counts[fingerprint]]
-        self._held.append({"data": data, "text": text, "value": value, "place": user_place()})
+        self._held.append({"data": data, "text": text, "value": value, "place": user_location()})
         self.write()
 
     def write(self, *_: object) -> None:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.adapters import adapted_layers, is_training
-from repros.diagnose.watch.inside.observe.beginnings import HEADS
+from repros.diagnose.watch.inside.observe.initialisation import HEADS
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class _Heads:
         self._unsaved: dict[tuple[str, tuple[int, ...]], tuple[str, str]] = {}
         """The name and the state of a head, by the name and the shape of a weight of it."""
 
-    def head_begun(self, head: Module) -> None:
+    def head_initialised(self, head: Module) -> None:
         self._begun[head] = [_corner(parameter) for parameter in head.parameters()]
 
     def adapters_saved(self, model: PeftModel, *_: object) -> None:
@@ -144,7 +144,7 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     tokens, heads = _Tokens(watch), _Heads(watch)
     watch.listen("tokens_added", tokens.tokens_added)
-    for name in ("head_begun", "adapters_saved", "saving", "ends"):
+    for name in ("head_initialised", "adapters_saved", "saving", "ends"):
         watch.listen(name, getattr(heads, name))
     watch.listen("tensors_saved", heads.saving)
 

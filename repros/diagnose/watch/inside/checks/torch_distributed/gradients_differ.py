@@ -31,10 +31,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
 from repros.diagnose.watch.inside.observe.replicas import Replica
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.values import Digested, digest
 from repros.diagnose.watch.inside.watch import Watch
 
@@ -109,7 +109,7 @@ class _Agreement:
             state.reduced, state.digested = {}, None
             replica.forget()
             if self._watch.is_due(state.backwards):
-                state.place = user_place()
+                state.place = user_location()
             if is_prepared and not ddp.require_backward_grad_sync:
                 text = "no_sync begins after the forward: this backward is reduced all the same"
                 self._watch.report("no_sync_too_late", text, step=state.backwards)
@@ -193,7 +193,7 @@ def _write(
     # A converted parameter may be another object.
     if check == "gradients_differ" and any(id(value) not in replica.trained for value in parameters.values()):
         check = "gradients_differ_unfrozen"
-    details: dict[str, object] = {**numbers, "total": len(parameters), "place": state.place or user_place()}
+    details: dict[str, object] = {**numbers, "total": len(parameters), "place": state.place or user_location()}
     if what == "gradients" and not is_pending and state.reduced:
         changed = "gradients_differ_changed"
         details.update({"reduced": state.reduced, "changed": changed if watch.is_enabled(changed) else None})

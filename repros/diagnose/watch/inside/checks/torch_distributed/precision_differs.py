@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.replicas import Replica
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def listen(watch: Watch) -> None:
         if watch.is_enabled("precision_differs"):
             text = "the ranks of a DistributedDataParallel compute in different precision"
             details = {"what": "precision", "key": key, "number": number, "value": precision, "text": text}
-            watch.events.write("fact", check="precision_differs", place=user_place(), **details)
+            watch.events.write("fact", check="precision_differs", place=user_location(), **details)
 
     def wrapping(module: Module, key: list[object]) -> None:
         dtypes = {

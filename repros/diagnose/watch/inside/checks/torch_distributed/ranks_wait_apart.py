@@ -31,9 +31,9 @@ from types import FrameType
 from typing import Any
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.frames import is_ours
 from repros.diagnose.watch.inside.observe.replicas import run_name
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
@@ -92,7 +92,7 @@ class _Waiting:
         call, check = _waiting_call(frame), _check_of(frame)
         if call is None or not self._watch.is_enabled(check):
             return False
-        facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_place(frame)}
+        facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_location(frame)}
         self._watch.events.write("waiting", check=check, **facts)
         return True
 

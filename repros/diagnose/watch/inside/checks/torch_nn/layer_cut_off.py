@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.observe.patch import Args
-from repros.diagnose.watch.inside.values import is_plain, place_of
+from repros.diagnose.watch.inside.values import address_of, is_plain
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class _Cut:
         if last is None or self._is_over or not inputs or not torch.is_grad_enabled() or not module.training:
             return
         taken = inputs[0]
-        if type(taken) is torch.Tensor and not taken.requires_grad and place_of(taken) == place_of(last[0]):
+        if type(taken) is torch.Tensor and not taken.requires_grad and address_of(taken) == address_of(last[0]):
             for giver in {giver for outer in last[1] for giver in outer.modules()}:
                 if giver is not module and giver in self._seen:
                     self._seen[giver] = True
@@ -85,10 +85,10 @@ class _Cut:
     def called(self, module: Module, output: Any) -> None:
         torch = sys.modules["torch"]
         is_own = type(output) is torch.Tensor and is_plain(output)
-        if self._is_over or not module.training or not is_own or place_of(output) is None:
+        if self._is_over or not module.training or not is_own or address_of(output) is None:
             self._last = None
             return
-        if self._last is None or place_of(self._last[0]) != place_of(output):
+        if self._last is None or address_of(self._last[0]) != address_of(output):
             self._last = (output.detach(), [])
         if module._parameters and module not in self._seen and _own(module):
             self._seen[module] = False

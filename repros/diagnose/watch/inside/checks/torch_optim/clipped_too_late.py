@@ -30,8 +30,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class _Late:
         if not self._watch.is_later("after_step", "before_backward"):
             self._count = 0
         elif self._place is None and math.isfinite(float(most)):
-            self._place = user_place() or ""
+            self._place = user_location() or ""
             for name in ("before_step", *_GOING_ON):
                 self._watch.listen(name, self.before_step if name == "before_step" else self.goes_on)
 

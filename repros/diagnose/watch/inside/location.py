@@ -16,7 +16,7 @@ _LIBRARIES = tuple(
 )
 
 
-def user_place(frame: FrameType | None = None) -> str | None:
+def user_location(frame: FrameType | None = None) -> str | None:
     """Return `file:line function` of the innermost frame outside of libraries, or None.
 
     Args:

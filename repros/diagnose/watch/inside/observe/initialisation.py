@@ -1,7 +1,7 @@
-"""What transformers fills with new values in a model.
+"""Observations of new parameters in transformers' models.
 
 `tokens_added(model, number)`: `resize_token_embeddings` has made rows after the first `number`.
-`head_begun(head)`: the layer `score` or `classifier` of a model, or a part of it, has the values that it begins with.
+`head_initialised(head)`: the layer `score` or `classifier` of a model, or a part of it, has its initial values.
 `tensors_saved(tensors)`: `safetensors.torch.save_file` has written them.
 """
 
@@ -45,7 +45,7 @@ def _patch_model(watch: Watch, kind: type) -> None:
 
     def begun(_: tuple[object, ...], __: dict[str, object], head: Module | None) -> None:
         if head is not None:
-            watch.notify("head_begun", head)
+            watch.notify("head_initialised", head)
 
     around(kind, "resize_token_embeddings", before=lambda args, _: _rows_of(args[0]), after=resized)
     if hasattr(kind, "_initialize_weights"):
