@@ -3,8 +3,8 @@
     python -m tools.measure.watch_reported --python PATH [--keep] [NAME ...]
 
 `tests/diagnose/watch/reported.json` lists them, with the thread, the program in
-`tests/diagnose/watch/toys/reported.py`, the checks that
-spoke, and for those that none can find the reason. `--keep` writes there what was found.
+`tests/diagnose/watch/toys/reported.py`, the checks that reported, and the reason for those that no check can find.
+`--keep` writes the findings there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EndedError(Exception):
 
 
 def find(name: str, python: Path, *options: str) -> list[str]:
-    """Run a program, with options of its own, under the watch; return the checks that spoke.
+    """Run a program, with options of its own, under the watch; return the checks that reported.
 
     Raises:
         EndedError: the program failed.

@@ -1,9 +1,9 @@
 """The generated parts of `docs/watch.md`, which `python -m tools.measure.watch_table` writes into it.
 
-The table of what `repros watch` finds comes from the measurements in `tests/diagnose/watch/measured.jsonl`, those of
-reported
-errors and of healthy programs from `reported.json` and `foreign.jsonl` beside it, that of its cost from the kept
-benchmark, the section of each family of checks from its module's docstring, what older releases lack from `since.toml`.
+The table of findings comes from the measurements in `tests/diagnose/watch/measured.jsonl`, those of reported errors and
+of healthy programs from `reported.json` and `foreign.jsonl` in the same folder, the table of costs from the recorded
+benchmark, the section of each family of checks from its module's docstring, and what older releases lack from
+`since.toml`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def table(lines: list[dict[str, Any]]) -> str:
 
 
 def is_named(line: dict[str, Any]) -> bool:
-    """Return whether a check that was expected has spoken, with the right id first."""
+    """Return whether an expected check has reported, with the right id first."""
     return any(
         finding["check"] in line["expected"] and finding["ids"][:1] == [line["repro"]] for finding in line["found"]
     )

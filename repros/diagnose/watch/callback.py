@@ -33,7 +33,7 @@ def lightning_callback(show: Callable[[Finding, tuple[Identified, ...]], None] =
     package: Any = imported[0]
 
     class WatchCallback(package.Callback):  # type: ignore[misc]
-        """Holds the block of `watching` open."""
+        """Keeps the block of `watching` open."""
 
         def __init__(self) -> None:
             self._block = contextlib.ExitStack()

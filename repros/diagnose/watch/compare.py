@@ -1,4 +1,4 @@
-"""The comparison of what ranks have written about the same step."""
+"""The comparison of what the ranks of a program have written about the same step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from repros.diagnose.watch.apart import TOLERANCE, Apart
+from repros.diagnose.watch.divergence import TOLERANCE, Divergence
 from repros.diagnose.watch.events import Event
 from repros.diagnose.watch.finding import Finding, from_event
 
@@ -19,23 +19,42 @@ _MOST_NAMES = 5
 
 
 class Comparison:
-    """What ranks have written about the same step, compared once all of them have; the order of events is no matter."""
+    """The events of ranks about the same step, compared once all of the ranks have written theirs.
+
+    The order in which processes write does not matter: an event waits until its group is complete. An example of two
+    ranks, `D1` a digest of step 1 (`key`, `what` and `number` in common), `F` a fact of a loader's worker:
+
+        event                  state afterwards                                  finding
+        rank 0: D1, pending    `_pending` has D1 of rank 0
+        rank 1: stepping       `_stepping` has rank 1's process: at the end, `_pending` is dropped
+        rank 0: D1             `_groups` has {0: D1}
+        rank 1: D1             the group is complete: compared and removed       gradients_differ
+        worker 0: F, pass p    `_held` has F under p: nothing was trained on p
+        rank 0: trained_on p   `_trained` has p, F moves to `_groups`
+        worker 1: F, pass p    the group is complete: compared and removed       draws_repeated_by_workers
+        rank 0: waiting in c   `_waiting` has {0: c}
+        rank 0: moved          `_waiting` has {}: it was no deadlock
+        end                    incomplete groups are compared by the ranks that have written
+
+    A digest is `pending` while its program has made no optimizer step: it counts only in programs without a step.
+    """
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._groups: dict[str, dict[int, Event]] = {}
-        """The digests and facts of one step that are not compared yet, by rank."""
+        """The digests and facts of one step that are not compared yet, by rank or worker."""
         self._pending: list[Event] = []
         self._stepping: set[int] = set()
+        """The processes that have made an optimizer step, by pid."""
         self._waiting: dict[str, dict[int, Event]] = {}
-        self._found: set[tuple[str, str]] = set()
-        self._apart = Apart()
+        self._reported: set[tuple[str, str]] = set()
+        self._divergence = Divergence()
         self._held: dict[str, list[Event]] = {}
-        """What the workers of a pass wrote that nothing was trained on so far, by the pass."""
+        """The facts of the workers of a pass that nothing was trained on so far, by pass."""
         self._trained: set[str] = set()
+        """The passes that something was trained on."""
 
     def add(self, event: Event) -> Iterator[Finding]:
-        """Take an event; yield what it shows."""
+        """Take an event and yield the findings that it completes."""
         match event["event"]:
             case "stepping":
                 self._stepping.add(event["pid"])
@@ -45,8 +64,8 @@ class Comparison:
                 self._waiting.get(json.dumps(event["key"]), {}).pop(event["rank"], None)
             case "digest" if event["pending"]:
                 self._pending.append(event)
-            case "apart" | "reduced":
-                self._apart.add(event)
+            case "eighth_step" | "communicated":
+                self._divergence.add(event)
             case "trained_on":
                 self._trained.add(event["passed"])
                 for held in self._held.pop(event["passed"], []):
@@ -57,7 +76,7 @@ class Comparison:
                 yield from self._gather(event)
 
     def finish(self) -> Iterator[Finding]:
-        """Yield what the steps show that some rank has not written about, and processes without an optimizer's step."""
+        """Yield the findings of incomplete groups, and of programs without an optimizer's step."""
         if not self._stepping:
             for event in sorted(self._pending, key=lambda event: event["number"]):
                 yield from self._gather(event)
@@ -66,7 +85,7 @@ class Comparison:
         self._groups = {}
         for group in groups:
             yield from self._compare(group)
-        yield from self._apart.finish()
+        yield from self._divergence.finish()
 
     def _gather(self, event: Event) -> Iterator[Finding]:
         module, what = json.dumps(event["key"]), event.get("check" if event["event"] == "fact" else "what")
@@ -90,35 +109,35 @@ class Comparison:
     def _compare_digests(self, events: Sequence[Event]) -> Iterator[Finding]:
         first, *others = events
         module, what = json.dumps(first["key"]), first["what"]
-        # Parameters drift apart from the step on at which gradients differed.
-        if {(module, "gradients"), (module, what)} & self._found:
+        # Parameters diverge from the step on at which gradients differed.
+        if {(module, "gradients"), (module, what)} & self._reported:
             return
         for other in others:
             differing = {name: numbers for name, *numbers in _differing(first, other)}
             check = first["changed"] if _has_changed(first, other) else first["check"]
-            if differing and check is not None:  # None if it may not speak
-                self._found.add((module, what))
+            if differing and check is not None:  # None if it is disabled
+                self._reported.add((module, what))
                 yield _finding({**first, "check": check}, other, differing)
                 return
 
     def _compare_changed(self, events: Sequence[Event]) -> Iterator[Finding]:
         first, *others = events
         reported = (json.dumps(first["key"]), "changed")
-        for other in others if reported not in self._found else ():
+        for other in others if reported not in self._reported else ():
             shared = _equal_before(first, other)
-            apart = {name: numbers for name, *numbers in _differing(first, other) if name in shared}
-            if apart:
-                self._found.add(reported)
-                yield _changed_apart(first, other, len(shared), apart)
+            differing = {name: numbers for name, *numbers in _differing(first, other) if name in shared}
+            if differing:
+                self._reported.add(reported)
+                yield _changed_differently(first, other, len(shared), differing)
                 return
 
     def _compare_facts(self, events: Sequence[Event]) -> Iterator[Finding]:
         wants_same = events[0].get("wanted") != "different"
         reported = (json.dumps(events[0]["key"][:3]), events[0]["check"])
         for first, other in itertools.combinations(events, 2):
-            if (first["value"] == other["value"]) != wants_same and reported not in self._found:
-                self._found.add(reported)
-                values = {_who(event): event["value"] for event in (first, other)}
+            if (first["value"] == other["value"]) != wants_same and reported not in self._reported:
+                self._reported.add(reported)
+                values = {_writer(event): event["value"] for event in (first, other)}
                 yield from_event(first, numbers={first["what"]: values}, step=first["number"] or None)
 
     def _compare_waiting(self, event: Event) -> Iterator[Finding]:
@@ -130,11 +149,11 @@ class Comparison:
         text = "the ranks wait for one another: " + ", ".join(
             f"rank {waiting['rank']} in {waiting['call']} ({waiting['place']})" for waiting in events[:_MOST_NAMES]
         )
-        # The longest name says most.
+        # The longest name is the most specific check.
         yield from_event(max(events, key=lambda waiting: len(waiting["check"])), text=text)
 
 
-def _who(event: Event) -> str:
+def _writer(event: Event) -> str:
     return f"worker {event['worker']}" if "worker" in event else f"rank {event['rank']}"
 
 
@@ -161,7 +180,7 @@ def _differing(one: Event, other: Event) -> Iterator[tuple[str, str, tuple[float
 
 
 def _equal_before(one: Event, other: Event) -> set[str]:
-    """Return the names of the gradients that both ranks had alike, and that are not zero, before they were changed."""
+    """Return the names of the gradients that agreed on both ranks, and are not zero, before they were changed."""
     theirs = {name: pair for name, *pair in zip(other["names"], *other["before"], strict=True)}
     mine = {name: pair for name, *pair in zip(one["names"], *one["before"], strict=True)}
     return {
@@ -172,13 +191,13 @@ def _equal_before(one: Event, other: Event) -> set[str]:
     }
 
 
-def _changed_apart(one: Event, other: Event, shared: int, apart: Mapping[str, Any]) -> Finding:
+def _changed_differently(one: Event, other: Event, shared: int, differing: Mapping[str, Any]) -> Finding:
     ranks = (one["rank"], other["rank"])
     text = (
-        f"gradients that ranks {ranks[0]} and {ranks[1]} had alike after the backward differ at the step:"
-        f" {len(apart)} of {shared}"
+        f"gradients that agreed on ranks {ranks[0]} and {ranks[1]} after the backward differ at the step:"
+        f" {len(differing)} of {shared}"
     )
-    return from_event(one, text=text, names=tuple(apart)[:_MOST_NAMES], numbers=_numbers(ranks, apart))
+    return from_event(one, text=text, names=tuple(differing)[:_MOST_NAMES], numbers=_numbers(ranks, differing))
 
 
 def _has_changed(one: Event, other: Event) -> bool:

@@ -11,7 +11,7 @@ from repros.engine.consequences import is_consequence
 from repros.model import Raised, Repro
 
 _SIGNALLED = {"KeyboardInterrupt", "SignalException"}
-"""What a signal to the program raises, in it and in torchrun's agent: no failure of its own."""
+"""Exceptions that a signal raises in the program and in torchrun's agent: no failures of their own."""
 
 
 def failures_of(events: Iterable[Event]) -> tuple[LogFailure, ...]:
@@ -35,11 +35,11 @@ def find_crashes(
     failures = failures_of(events)
     versions = {name: (version,) for event in events for name, version in event.get("versions", {}).items()}
     candidates, _ = find_candidates(failures, SignatureIndex(catalogue), versions)
-    causes = [failure for failure in failures if not all(_tells_nothing(link.raised) for link in failure.links)]
+    causes = [failure for failure in failures if not all(_is_consequence(link.raised) for link in failure.links)]
     return candidates, tuple(causes)
 
 
-def _tells_nothing(raised: Raised) -> bool:
+def _is_consequence(raised: Raised) -> bool:
     return is_consequence(raised) or raised.name.rpartition(".")[2] in _SIGNALLED
 
 

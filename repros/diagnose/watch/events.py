@@ -11,10 +11,9 @@ Event = dict[str, Any]
 
 
 class EventFolder:
-    """The files of all processes of one program."""
+    """The files of all processes of one program, in a folder that exists."""
 
     def __init__(self, folder: Path) -> None:
-        """Read from `folder`, which exists."""
         self.folder = folder
         self._read: dict[Path, int] = {}
         self._lost: set[Path] = set()
@@ -22,8 +21,8 @@ class EventFolder:
     def poll(self) -> Iterator[Event]:
         """Yield the events that are new since the last call; a line that is not whole yet is left for the next.
 
-        `lost` is the event of a process that could not write all that it had to say. What is new of several processes
-        comes in the order of their ranks, each process's in its own order: which of them wrote first is chance.
+        `lost` is the event of a process that could not write all of its events. The new events of several processes
+        come in the order of their ranks: which process wrote first is chance.
         """
         yield from sorted(self._new(), key=lambda event: (event.get("rank") is None, event.get("rank") or 0))
 

@@ -1,4 +1,4 @@
-"""What a check has found in a program."""
+"""The finding of a check in a program."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding, as the process or the comparison of its ranks has made it."""
+    """One finding, of a process or of the comparison of ranks."""
 
     check: str
-    """The check that speaks, such as `gradients_differ`."""
+    """The check that reports, such as `gradients_differ`."""
     text: str
-    """What it found, in a clause."""
+    """The finding in a clause."""
     rank: int | None
     step: int | None
     """The optimizer's step, from 1; None where it belongs to no step."""
@@ -24,7 +24,7 @@ class Finding:
     """`file:line function` in the user's own code."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The training libraries that the process had imported."""
+    """The imported training libraries, each with its version."""
     wrappers: frozenset[str] = frozenset()
     """What drives the training: `fabric`, `trainer`, `accelerate`."""
 
@@ -34,7 +34,7 @@ def from_event(event: Mapping[str, Any], **replaced: Any) -> Finding:
 
     Args:
         event: an event `finding` or `digest`.
-        replaced: fields that the event does not have, or has differently.
+        replaced: fields that differ from those of the event.
     """
     values = {
         "check": event["check"],

@@ -48,7 +48,8 @@ def identify(finding: Finding, catalogue: Iterable[Repro]) -> tuple[Identified, 
 def checks_of(repro: Repro, variant: Variant) -> tuple[str, ...]:
     """Return the checks that are documented to find a variant.
 
-    Those that it names, its repro's if it fails silently, `crash` if it raises more than its script's own assert.
+    Those in its own header, those of its repro if it fails silently, `crash` if it raises anything but its script's own
+    assert.
     """
     if variant.outcome is not ExpectedOutcome.FAILS or variant.finds != repro.finds:
         return variant.finds

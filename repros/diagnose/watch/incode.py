@@ -26,7 +26,7 @@ _IS_WATCHED = bool(install.installed)
 """Whether this process is watched from outside, by `repros watch` or by the rank that started it."""
 
 _POLL = 0.5
-"""Seconds between two looks at the events."""
+"""Seconds between two reads of the events."""
 
 _loaded: list[Repro] = []
 """The catalogue, read once: a test suite enters `watching` for each test."""
@@ -40,7 +40,7 @@ def print_finding(finding: Finding, ids: tuple[Identified, ...]) -> None:
 
 
 def ignore_finding(_finding: Finding, _ids: tuple[Identified, ...]) -> None:
-    """Show nothing; the list has it."""
+    """Show nothing: the list has the finding."""
 
 
 @contextlib.contextmanager
@@ -54,18 +54,18 @@ def watching(
 ) -> Iterator[list[Found]]:
     """Watch this process, and the ranks that it starts; yield the list to which findings are added.
 
-    Enter it before the program makes its models and optimizers: what is made earlier is observed in part. After the
-    block nothing is observed any more. A block within another takes over until it ends. Ranks that another process has
-    started, as torchrun does, are watched apart, and their gradients are not compared; `repros watch` does that. In a
-    process that is watched from outside, by `repros watch` or by the rank that started it, the list stays empty:
-    whoever watches it has the findings. An exception that leaves the block is compared, and goes on.
+    Enter it before the program makes its models and optimizers: what is made earlier is observed in part. Nothing is
+    observed after the block. A block within another one takes over until it ends. Ranks that another process has
+    started, as torchrun does, are watched separately, and their gradients are not compared; `repros watch` does that.
+    In a process that is watched from outside, by `repros watch` or by the rank that started it, the list stays empty:
+    the outer watch has the findings. An exception that leaves the block is compared, and raised again.
 
     Args:
         show: called with each finding, in a thread of its own.
-        every: also look at every N-th step; 0 for 1, 2, 4, 8 ... alone.
-        only: checks, or the first words of their names, that may speak; empty for all.
-        skip: checks, or the first words of their names, that may not.
-        first_nan: also look at each step, and name where the first NaN or inf came from.
+        every: also inspect every N-th step; 0 for steps 1, 2, 4, 8, ... alone.
+        only: names or first words of the checks that may report; empty for all.
+        skip: names or first words of the checks that are disabled.
+        first_nan: also inspect each step, and name where the first NaN or inf came from.
 
     Raises:
         UnknownNameError: a name of `only` or `skip` is neither that of a check nor the first words of one.
@@ -92,7 +92,7 @@ def watching(
         finally:
             # A forked rank that leaves the block has neither the thread nor the folder.
             if os.getpid() == owner:
-                install.installed[0].tell("ends")
+                install.installed[0].notify("ends")
                 over.set()
                 reader.join()
                 for event in events.poll():

@@ -12,7 +12,7 @@ from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import Identified
 
 SCHEMA = 1
-"""Raised whenever a key is renamed or removed, or its meaning changes."""
+"""Incremented when a key is renamed or removed, or its meaning changes."""
 
 
 class IdJson(TypedDict):
@@ -66,7 +66,7 @@ def finding_to_json(finding: Finding, ids: Sequence[Identified]) -> FindingJson:
 
 
 class JsonLines:
-    """A file that takes each finding as a line; a disk that fills up costs lines, not the program."""
+    """A file with a line for each finding; a full disk loses lines and does not end the program."""
 
     def __init__(self, path: Path) -> None:
         """Create the file.

@@ -22,13 +22,13 @@ def declared_checks() -> tuple[Check, ...]:
 
 
 def refuse_unknown_checks(names: Iterable[str]) -> None:
-    """Refuse what is neither a check's name nor the first words of one: it would choose nothing, in silence.
+    """Refuse a name that is neither a check's nor the first words of one: it would choose nothing.
 
     Raises:
         UnknownNameError: for the first of them; it offers the nearest name.
     """
     names, checks = list(names), [check.name for check in declared_checks()]
     beginnings = Counter(beginning for check in checks for beginning in first_words(check))
-    # The beginning of a single check is no better a hint than its whole name, but as good a choice.
+    # The first words of a single check choose it, too, but its whole name is the better hint.
     families_of_checks = [beginning for beginning, count in beginnings.items() if count > 1]
     refuse_unknown("check", (name for name in names if name not in beginnings), [*checks, *sorted(families_of_checks)])

@@ -1,4 +1,4 @@
-"""What a session has found so far: events become findings, each with the repros that it may be."""
+"""The findings of a session so far, each with the repros that it may be."""
 
 from __future__ import annotations
 
@@ -50,34 +50,34 @@ class Report:
         Args:
             catalogue: the documented failures.
             show: called with each finding as it comes.
-            only: checks, or the first words of their names, that may speak; empty for all.
-            skip: checks, or the first words of their names, that may not.
+            only: names or first words of the checks that may report; empty for all.
+            skip: names or first words of the checks that are disabled.
         """
         self.found: list[Found] = []
         self.processes: set[int] = set()
-        """The processes of the program that have observed themselves, by pid."""
+        """The watched processes of the program, by pid."""
         self.failures: list[Event] = []
-        """Failures of the watch itself."""
+        """Errors of the watch itself."""
         self.lost: set[int] = set()
-        """The processes that could not write all that they had to say, by pid."""
+        """The processes that could not write all of their events, by pid."""
         self.unknown: Raised | None = None
-        """After `finish`: the exception that ended the program, if it is no documented failure."""
+        """After `finish`: the exception that ended the program, unless it is a documented failure."""
         self._catalogue = tuple(catalogue)
         self._show = show
         self._compares_crashes = is_chosen(CRASH, frozenset(only), frozenset(skip))
         self._comparison = Comparison()
         self._raised: list[Event] = []
         self._echoes: list[Event] = []
-        """What a rank has got from another one, which may say more about it itself."""
-        self._said: set[tuple[str, str]] = set()
+        """Findings that another rank has caused, which may report the cause itself."""
+        self._reported: set[tuple[str, str]] = set()
 
     @property
     def is_whole(self) -> bool:
-        """Whether some process was watched, and all that was to be seen of the program is here."""
+        """Whether some process was watched, and no event is missing."""
         return bool(self.processes) and not self.failures and not self.lost
 
     def take(self, event: Event) -> None:
-        """Take one event of the program; what cannot be understood counts as a failure of the watch."""
+        """Take one event of the program; an event that raises an error counts as an error of the watch."""
         try:
             self._take(event)
         except Exception as error:  # noqa: BLE001 - the program runs on, and somebody has to wait for its end
@@ -102,7 +102,7 @@ class Report:
                     self._add(finding)
 
     def finish(self) -> None:
-        """Compare what only the end decides, and name the crash."""
+        """Compare what only the program's end decides, and name the crash."""
         for finding in self._comparison.finish():
             self._add(finding)
         self._add_echo()
@@ -110,13 +110,13 @@ class Report:
             self._name_crash()
 
     def _add_echo(self) -> None:
-        """Report the first echo if no rank has reported what it is an echo of."""
+        """Report the first echo if no rank has reported its cause."""
         for event in sorted(self._echoes, key=lambda event: (event["step"], event["rank"] or 0))[:1]:
             if not self._has_first(event["check"]):
                 self._add(from_event(event))
 
     def _has_first(self, check: str) -> bool:
-        """Return whether a check speaks of what comes first in a program, and one like it has spoken for a rank."""
+        """Return whether a check is one of the first NaN, and one of these has reported already."""
         first, *_ = check.split("_")
         return first in FIRST_NAN and any(finding.check.startswith(f"{first}_") for finding, _ in self.found)
 
@@ -134,9 +134,9 @@ class Report:
             self.unknown = causes[0].links[0].raised
 
     def _add(self, finding: Finding, ids: tuple[Identified, ...] | None = None) -> None:
-        if (finding.check, finding.text) in self._said:  # another rank has found it too
+        if (finding.check, finding.text) in self._reported:  # another rank has reported it, too
             return
-        self._said.add((finding.check, finding.text))
+        self._reported.add((finding.check, finding.text))
         known = identify(finding, self._catalogue) if ids is None else ids
         self.found.append((finding, known))
         self._show(finding, known)

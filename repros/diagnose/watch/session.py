@@ -1,4 +1,4 @@
-"""A watched program: started with the hook on its path, read while it runs, left alone otherwise."""
+"""A watched program: started with the hook on its path, and its events read while it runs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from repros.model.errors import ReprosError
 from repros.simulate import program_environ
 
 _POLL = 0.2
-"""Seconds between two looks at the folder."""
+"""Seconds between two reads of the folder of events."""
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command was asked for."""
+    """The options of the command."""
 
     every: int = 0
     only: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Options:
     simulated: Mapping[str, str] = field(default_factory=dict)
     """The environment variables of simulated GPUs; empty for none."""
     also: tuple[str, ...] = ()
-    """Checks, or the first words of their names, that speak only where they are asked for."""
+    """First words of the checks that report only on request."""
 
     def environ(self, folder: Path) -> dict[str, str]:
         """Return the environment variables of the program."""

@@ -36,7 +36,7 @@ def format_finding(finding: Finding, ids: Sequence[Identified], width: int) -> s
 
 
 def format_summary(report: Report) -> Iterator[str]:
-    """Yield the last lines: what was found, in how many processes, and what the watch could not do."""
+    """Yield the last lines: the findings, the number of watched processes, and errors of the watch."""
     if not report.processes:
         yield "repros: no process of the command loaded the watch (python -I, -E or -S, or no Python at all)"
         return
@@ -50,8 +50,8 @@ def format_summary(report: Report) -> Iterator[str]:
     if report.unknown is not None:
         yield f"repros: {report.unknown.name} is no documented failure"
     names = [ids[0].repro.id if ids else finding.check for finding, ids in report.found]
-    found = f"{count(len(names), 'finding')} in {where}: {', '.join(dict.fromkeys(names))}"
-    yield f"repros: {found if names else f'no finding in {where}'}"
+    findings = f"{count(len(names), 'finding')} in {where}: {', '.join(dict.fromkeys(names))}"
+    yield f"repros: {findings if names else f'no finding in {where}'}"
 
 
 def _fixes(repro: Repro, width: int) -> Iterator[str]:

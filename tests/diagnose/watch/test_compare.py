@@ -147,7 +147,7 @@ def changed(rank: int, before: list[float], after: list[float], **others: Any) -
 def test_gradients_that_were_alike_and_are_not_at_the_step_are_found() -> None:
     (finding,) = compare(changed(0, [4.0, 3.0], [2.0, 3.0]), changed(1, [4.0, 5.0], [1.0, 5.0]))
     assert finding.check == "gradients_changed_apart"
-    assert finding.text == ("gradients that ranks 0 and 1 had alike after the backward differ at the step: 1 of 1")
+    assert finding.text == ("gradients that agreed on ranks 0 and 1 after the backward differ at the step: 1 of 1")
     assert finding.numbers == {"norm of layer0.weight": {"rank 0": 2.0, "rank 1": 1.0}}
 
 
@@ -160,25 +160,31 @@ def test_gradients_that_change_alike_are_not_found() -> None:
     assert compare(changed(0, [4.0], [2.0]), changed(1, [4.0], [2.0])) == []
 
 
-def apart(rank: int, gradient: float, **changed: Any) -> dict[str, Any]:
-    event = {"event": "apart", "check": "ranks_not_reduced", "key": ["run", [0, 1], 0, 1], "number": 8, "text": "apart"}
+def eighth_step(rank: int, gradient: float, **changed: Any) -> dict[str, Any]:
+    event = {
+        "event": "eighth_step",
+        "check": "ranks_not_reduced",
+        "key": ["run", [0, 1], 0, 1],
+        "number": 8,
+        "text": "ranks diverge",
+    }
     numbers = {"first": [1.0], "norms": [gradient], "gradients": [gradient], "rates": [0.1]}
     return event | {"rank": rank, "pid": 100 + rank, "place": None} | numbers | changed
 
 
-def test_ranks_that_begin_with_one_model_and_send_nothing_are_apart() -> None:
-    (finding,) = compare(apart(0, 2.0), apart(1, 3.0))
+def test_ranks_that_begin_with_one_model_and_do_not_communicate_have_diverged() -> None:
+    (finding,) = compare(eighth_step(0, 2.0), eighth_step(1, 3.0))
     assert finding.numbers["norm of all parameters after step 8"] == {"rank 0": 2.0, "rank 1": 3.0}
     assert finding.step == 8
 
 
-def test_ranks_that_differ_from_the_beginning_or_agree_or_send_something_are_not() -> None:
-    assert compare(apart(0, 2.0), apart(1, 3.0, first=[1.1])) == []
-    assert compare(apart(0, 2.0), apart(1, 3.0, rates=[0.2])) == []
-    assert compare(apart(0, 2.0), apart(1, 2.0)) == []
-    assert compare(apart(0, NAN), apart(1, 2.0)) == []
-    late = {"event": "reduced", "key": ["run", [0, 1]], "rank": 1, "pid": 101}
-    assert compare(apart(0, 2.0), apart(1, 3.0), late) == []
+def test_ranks_that_differ_from_the_beginning_or_agree_or_communicate_have_not() -> None:
+    assert compare(eighth_step(0, 2.0), eighth_step(1, 3.0, first=[1.1])) == []
+    assert compare(eighth_step(0, 2.0), eighth_step(1, 3.0, rates=[0.2])) == []
+    assert compare(eighth_step(0, 2.0), eighth_step(1, 2.0)) == []
+    assert compare(eighth_step(0, NAN), eighth_step(1, 2.0)) == []
+    late = {"event": "communicated", "key": ["run", [0, 1]], "rank": 1, "pid": 101}
+    assert compare(eighth_step(0, 2.0), eighth_step(1, 3.0), late) == []
 
 
 def test_workers_that_draw_the_same_count_only_in_a_pass_that_is_trained_on() -> None:

@@ -22,7 +22,7 @@ from repros.diagnose.watch.names import declared_checks, refuse_unknown_checks
 from repros.engine import catalogue
 from repros.model.errors import UnknownNameError
 from tools.measure.watch_catalogue import read_kept
-from tools.measure.watch_table import HEADINGS, parts_of
+from tools.measure.watch_table import HEADINGS, parts_of, sections
 
 NAMES = [check.name for check in declared_checks()]
 FOLDER = Path(watch.__file__).parent / "inside/checks"
@@ -68,7 +68,9 @@ def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: Fami
     assert own <= used
     assert used & {*NAMES} == own
     calls = [node for node in ast.walk(TREES[name]) if isinstance(node, ast.Call)]
-    given = [node.args[0] for node in calls if ast.unparse(node.func).endswith((".find", ".wants")) and node.args]
+    given = [
+        node.args[0] for node in calls if ast.unparse(node.func).endswith((".report", ".is_enabled")) and node.args
+    ]
     given += [keyword.value for node in calls for keyword in node.keywords if keyword.arg == "check"]
     for node in given:
         assert not isinstance(node, (ast.JoinedStr, ast.BinOp)), ast.unparse(node)
@@ -84,8 +86,7 @@ def test_headers_and_measurements_name_declared_checks() -> None:
 
 
 def test_the_documentation_names_every_check() -> None:
-    page = (Path(__file__).parents[3] / "docs/watch.md").read_text("utf-8")
-    assert re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE) == [name for name in NAMES if name != CRASH]
+    assert re.findall(r"^\| `([a-z_]+)` \|", sections(), re.MULTILINE) == [name for name in NAMES if name != CRASH]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -34,7 +34,7 @@ def watch(folder: Path, every: int = 0, only: str = "", skip: str = "", also: st
     ],
 )
 def test_the_first_words_of_a_name_choose_a_check(only: str, skip: str, *, speaks: bool, tmp_path: Path) -> None:
-    assert watch(tmp_path, only=only, skip=skip).wants("gradients_differ_bypassed") == speaks
+    assert watch(tmp_path, only=only, skip=skip).is_enabled("gradients_differ_bypassed") == speaks
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_some_checks_are_asked_for(
     only: str, skip: str, also: str, *, asked: bool, speaks: bool, tmp_path: Path
 ) -> None:
     one = watch(tmp_path, only=only, skip=skip, also=also)
-    assert (one.asks("nan"), one.wants("nan_output")) == (asked, speaks)
+    assert (one.is_requested("nan"), one.is_enabled("nan_output")) == (asked, speaks)
 
 
 def test_every_adds_steps_to_those_that_double(tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_a_watch_that_has_ended_hears_and_writes_nothing(tmp_path: Path) -> None
     heard: list[int] = []
     one = watch(tmp_path)
     one.listen("step", heard.append)
-    one.tell("step", 1)
-    one.find("eval_mode", "found")
+    one.notify("step", 1)
+    one.report("eval_mode", "found")
     one.end()
-    one.tell("step", 2)
-    one.find("eval_mode", "found again", once=(2,))
+    one.notify("step", 2)
+    one.report("eval_mode", "found again", once=(2,))
     assert heard == [1]
     (file,) = tmp_path.iterdir()
     assert file.read_text("utf-8").count("eval_mode") == 1

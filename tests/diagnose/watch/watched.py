@@ -16,26 +16,26 @@ TOYS = Path(__file__).parent / "toys"
 
 
 def watch(python: Path, folder: Path, script: str, *words: str, options: tuple[str, ...] = ()) -> list[str]:
-    """Run a toy under the watch, whose own part runs in this process; return the checks that spoke."""
+    """Run a toy under the watch, whose own part runs in this process; return the checks that reported."""
     findings = folder / "findings.jsonl"
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    stderr = io.StringIO()
+    with contextlib.redirect_stderr(stderr):
         code = main(["watch", *options, "--json", str(findings), "--", str(python), str(TOYS / script), *words])
-    return checks_of(findings, code, said.getvalue())
+    return checks_of(findings, code, stderr.getvalue())
 
 
 def watch_by_command(python: Path, folder: Path, script: str, *words: str) -> list[str]:
-    """Run a toy under the command `repros watch`; return the checks that spoke."""
+    """Run a toy under the command `repros watch`; return the checks that reported."""
     findings = folder / "findings.jsonl"
     command = [sys.executable, "-m", "repros", "watch", "--json", str(findings), "--", str(python), str(TOYS / script)]
     done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=240, check=False)
     return checks_of(findings, done.returncode, done.stderr)
 
 
-def checks_of(findings: Path, code: int, said: str) -> list[str]:
-    """Return the checks that spoke in a program that ended well."""
-    assert code == 0, said
-    assert "the watch itself failed" not in said
+def checks_of(findings: Path, code: int, stderr: str) -> list[str]:
+    """Return the checks that reported in a program with a clean exit."""
+    assert code == 0, stderr
+    assert "the watch itself failed" not in stderr
     return [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()]
 
 

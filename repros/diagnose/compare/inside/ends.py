@@ -1,8 +1,8 @@
 """The last state of every model and optimizer: as it is deleted, or as the process ends.
 
-What a function holds is gone when a program ends, so `torch.nn.Module` and `torch.optim.Optimizer` get a finalizer, to
-which Python hands an object that is about to go. The modules of a model go with it, before or after: nothing is
-recorded of a module that is part of one that goes at the same moment.
+The locals of a function are deleted when a program ends, so `torch.nn.Module` and `torch.optim.Optimizer` get a
+finalizer, which Python calls with an object that is about to be deleted. The modules of a model are deleted with it,
+before or after: nothing is recorded of a module that is part of one that is deleted at the same moment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 _MOST = 64
-"""Models whose end is recorded, the last ones, and optimizers."""
+"""The most models, and optimizers, whose last state is recorded."""
 
 
 class _Model(NamedTuple):
@@ -46,27 +46,27 @@ class Ends:
     """The last states of this process's models and optimizers."""
 
     def __init__(self, watch: Watch, describe: Callable[[Optimizer], dict[str, object]]) -> None:
-        """Begin before anything is made.
+        """Create it before any model or optimizer is made.
 
         Args:
-            watch: whose failures are counted.
-            describe: what returns the options and the state of an optimizer.
+            watch: the watch of the process.
+            describe: returns the options and the state of an optimizer.
         """
         self._watch = watch
         self._describe = describe
         self._counter = itertools.count()
         self._born: dict[int, int] = {}
-        """By `id`, when a module or an optimizer was made."""
+        """The order in which modules and optimizers were made, by `id`."""
         self._models: list[_Model] = []
         self._moment: list[_Model] = []
-        """Those of `_models` that went since the program has last made or called a module."""
+        """Those of `_models` that were deleted since the program has last made or called a module."""
         self._alive: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        """Optimizers."""
+        """The live optimizers."""
         self._optimizers: list[tuple[int, dict[str, object]]] = []
         self._is_over = False
 
     def listen(self) -> None:
-        """Observe what is made and deleted from now on."""
+        """Observe the models and optimizers that are made and deleted."""
         when_imported("torch.nn.modules.module", lambda module: self._patch_modules(module.Module))
         when_imported("torch.optim.optimizer", lambda module: self._patch(module.Optimizer, self._take_optimizer))
         self._watch.listen("made", self._made)
@@ -83,26 +83,26 @@ class Ends:
         finalizer = getattr(kind, "__del__", None)
 
         @unseen
-        def gone(of: Module | Optimizer) -> None:
+        def gone(deleted: Module | Optimizer) -> None:
             try:
-                take(of)
+                take(deleted)
             except Exception as error:
                 self._watch.events.failed(error, "the end of a model or an optimizer")
 
-        def __del__(of: Module | Optimizer) -> None:  # noqa: N807 - it becomes this method
-            if not self._is_over:  # asked first: at the very end nothing says any longer whether a graph is traced
-                gone(of)
+        def __del__(deleted: Module | Optimizer) -> None:  # noqa: N807 - it becomes this method
+            if not self._is_over:  # first: at interpreter exit it is unknown whether a graph is traced
+                gone(deleted)
             if finalizer is not None:
-                finalizer(of)
+                finalizer(deleted)
 
         kind.__del__ = __del__
 
-    def _make(self, of: Module | Optimizer) -> None:
-        self._born[id(of)] = next(self._counter)
+    def _make(self, made: Module | Optimizer) -> None:
+        self._born[id(made)] = next(self._counter)
         self.pass_moment()
 
     def pass_moment(self) -> None:
-        """Note that the program goes on: what is deleted from now on does not go with what was."""
+        """Begin another moment: later deletions are not those of the same model."""
         self._moment.clear()
 
     def _take_model(self, root: Module) -> None:
@@ -111,8 +111,8 @@ class Ends:
         if any(id(root) in model.modules for model in self._moment) or next(_tensors(root), None) is None:
             return
         model = _describe_model(root, self._born.get(id(root), next(self._counter)))
-        parts = [each for each in self._moment if each.place in model.modules]
-        kept = [each for each in self._models if all(each is not part for part in parts)]
+        parts = [part for part in self._moment if part.place in model.modules]
+        kept = [other for other in self._models if all(other is not part for part in parts)]
         self._models = [*kept, model][-_MOST:]
         self._moment.append(model)
 
@@ -122,7 +122,7 @@ class Ends:
             self._optimizers = [*self._optimizers, (born, self._describe(optimizer))][-_MOST:]
 
     def as_json(self) -> dict[str, object]:
-        """Return the last states, those of what is left taken now: by name, of each model that has it, the first first.
+        """Return the last states by name, for each model with that name in the order of construction.
 
         `trained` has the names of parameters that require a gradient.
         """
@@ -135,12 +135,12 @@ class Ends:
         self._is_over = True
         fields: dict[str, dict[str, list[list[Summary]]]] = {"parameters": {}, "buffers": {}}
         trained: set[str] = set()
-        for model in sorted(self._models, key=lambda each: each.born):
+        for model in sorted(self._models, key=lambda one: one.born):
             trained.update(model.trained)
-            for field, found in fields.items():
+            for field, by_name in fields.items():
                 for name, summary in getattr(model, field).items():
-                    found.setdefault(name, []).append(summary)
-        optimizers = [each for _, each in sorted(self._optimizers, key=lambda pair: pair[0])]
+                    by_name.setdefault(name, []).append(summary)
+        optimizers = [state for _, state in sorted(self._optimizers, key=lambda pair: pair[0])]
         return {**fields, "trained": sorted(trained), "optimizers": optimizers}
 
 

@@ -19,33 +19,31 @@ _HIDDEN = {
     *("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module", "_original_module"),
     "_fpw_module",
 }
-"""Attributes by which a wrapper holds what it wraps, and nothing else does."""
+"""Attributes with the wrapped module, which only wrappers have."""
 _WRAPPERS = {
     *("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "AveragedModel", "DeepSpeedEngine"),
     *("ShardedDataParallel", "_LightningModuleWrapperBase", "CheckpointWrapper"),
 }
-"""Classes whose attribute `module` is what they wrap."""
+"""Classes whose attribute `module` is the wrapped module."""
 _HELD_BY_NONE = "_ResultMetric"
-"""The class that Lightning makes for each logged value: to look for these would use up the scans."""
+"""Lightning's class of a logged value: searching for these would use up the scans."""
 _MOST_SCANS = 100
 
 
 class Names:
-    """The names of this process's modules and parameters, found when one without a name is met."""
+    """The names of this process's modules and parameters, searched when one without a name is called."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._modules: dict[int, tuple[weakref.ref[Module], str]] = {}
-        """By `id`, with a weak reference: the hash of a metric changes with its state, and its `==` makes a metric."""
+        """By `id`: a metric's hash changes with its state, and its `==` returns a metric."""
         self._parameters: dict[int, tuple[weakref.ref[Parameter], str]] = {}
-        """By `id`, with a weak reference: another parameter may get the `id` of one that is gone."""
+        """By `id`, with a weak reference: another parameter may get the `id` of a deleted one."""
         self._roots: list[weakref.ref[Module]] = []
-        """Weak references."""
         self._scans = 0
         self._nameless: set[int] = set()
-        """Parameters, by `id`, that were looked for already."""
+        """The parameters, by `id`, that were searched without success."""
         self._placed: dict[int, tuple[weakref.ref[Parameter], str]] = {}
-        """By `id`, with a weak reference: the names of those that no module holds."""
+        """The names of the parameters that no module holds, by `id`."""
 
     def of_module(self, module: Module) -> str:
         """Return a module's name; the class's for one that no other holds."""
@@ -71,22 +69,22 @@ class Names:
 
     def parameters(self) -> list[Parameter]:
         """Return the trained parameters of all modules that have a name, each once, in the order of their modules."""
-        # Not by their truth: that of what torch.compile returns is the length of what it wraps.
+        # Not by truth value: a module that torch.compile returns has the length of the wrapped one.
         roots = [root for root in (reference() for reference in self._roots) if root is not None]
-        found = (parameter for root in roots for parameter in root.parameters() if parameter.requires_grad)
-        return list({id(parameter): parameter for parameter in found}.values())
+        trained = (parameter for root in roots for parameter in root.parameters() if parameter.requires_grad)
+        return list({id(parameter): parameter for parameter in trained}.values())
 
     def buffers(self, below: Module | None = None) -> dict[str, Tensor]:
-        """Return the buffers of all modules that have a name, by theirs; or of those below a module alone."""
-        found: dict[str, Tensor] = {}
+        """Return the buffers of all modules with a name, by name, or of those below a module."""
+        buffers: dict[str, Tensor] = {}
         chosen = None if below is None else {id(module) for module in below.modules()}
         for place, (reference, path) in self._modules.items():
             module = reference()
             if module is not None and (chosen is None or place in chosen):
                 for name, buffer in module._buffers.items():
                     if buffer is not None:
-                        found.setdefault(f"{path}.{name}", buffer)
-        return found
+                        buffers.setdefault(f"{path}.{name}", buffer)
+        return buffers
 
     def _known_module(self, module: Module) -> str | None:
         reference, name = self._modules.get(id(module), (lambda: None, ""))
@@ -104,7 +102,7 @@ class Names:
         return name if reference() is parameter else None
 
     def _scan(self, called: Module | None) -> None:
-        """Name all modules of this process anew; at most a few times, since it looks at every object."""
+        """Name all modules of this process again; at most a few times, since it visits every object."""
         self._scans += 1
         if self._scans > _MOST_SCANS:
             return
@@ -124,7 +122,7 @@ class Names:
 
 
 def paths(module: Module, path: str = "", above: frozenset[int] = frozenset()) -> Iterator[tuple[str, Module]]:
-    """Yield a module and all below it with their paths, those of wrappers left out."""
+    """Yield a module and all below it with their paths, without the attributes of wrappers."""
     if id(module) in above:
         return
     yield path, module
@@ -135,14 +133,14 @@ def paths(module: Module, path: str = "", above: frozenset[int] = frozenset()) -
 
 
 def _is_wrapped(module: Module, name: str) -> bool:
-    """Return whether the child of this name is what a module wraps."""
+    """Return whether a module wraps its child of this name."""
     return name in _HIDDEN or (name == "module" and type(module).__name__ in _WRAPPERS)
 
 
 def _unwrap(module: Module) -> Module:
     for _ in range(10):  # wrappers in one another
-        found = (child for name, child in module._modules.items() if child is not None and _is_wrapped(module, name))
-        module = next(found, module)
+        wrapped = (child for name, child in module._modules.items() if child is not None and _is_wrapped(module, name))
+        module = next(wrapped, module)
     return module
 
 
@@ -151,8 +149,8 @@ def find_roots() -> list[Module]:
     import torch
 
     kind = torch.nn.Module
-    # By the class: an attribute such as `__class__` of a lazy object may import something.
-    modules = [found for found in gc.get_objects() if issubclass(type(found), kind) and "_modules" in found.__dict__]
+    # By `type`: reading the `__class__` of a lazy object may import a module.
+    modules = [value for value in gc.get_objects() if issubclass(type(value), kind) and "_modules" in value.__dict__]
     held = {id(child) for module in modules for child in module._modules.values() if child is not None}
     roots = [module for module in modules if id(module) not in held]
     return sorted(roots, key=lambda root: -sum(1 for _ in root.modules()))

@@ -1,12 +1,12 @@
 """Writes an event `recorded` for each optimizer step of this process, and for each backward before the first step.
 
-A step's event has its number, the optimizer's, for each group of parameters the options (learning rate and others) and
-the names, the passes that led to it (`calls.Pass`), and by parameter's name the summaries of the optimizer's state and
-the parameters before, of the gradients that it used, and of the parameters and all modules' buffers after it. `kind` is
-`step` or `backward`: in a program that makes no step, each backward counts as one. An event of the kind `evaluation`
-has the passes that were not trained on since the event before, with the parameters and buffers of their modules at the
-first of them, `results` what :mod:`.results` has kept since that event, and `end`, at the end of the process, what
-:mod:`.ends` has found.
+A step's event has its number, the optimizer's number, for each group of parameters the options (learning rate and
+others) and the names, the passes before it (`calls.Pass`), and by parameter's name the summaries of the optimizer's
+state and the parameters before, of the gradients that it used, and of the parameters and all modules' buffers after it.
+`kind` is `step` or `backward`: in a program without a step, each backward counts as one. An event of the kind
+`evaluation` has the passes that were not trained on since the previous event, with the parameters and buffers of their
+modules at the first of them; `results` has the results that :mod:`.results` has collected since that event; and `end`,
+at the end of the process, the last states of :mod:`.ends`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 _HOW = {"foreach", "fused", "capturable", "differentiable", "params", "param_names", "initial_lr"}
-"""Options of a group that choose among ways to compute the same, or that no step uses."""
+"""Options of a group that select an implementation, or that no step uses."""
 
 
 class Recorder:
     """Records one process."""
 
     def __init__(self, watch: Watch, request: Request) -> None:
-        """Take the watch of the process, and what to record."""
         self._watch = watch
         self._most = request.steps
         self._names = Names()
@@ -49,19 +48,19 @@ class Recorder:
         self._ends = Ends(watch, self._describe)
         self._results = Results(lambda: self._is_over(self._number))
         self._evaluated: dict[str, dict[str, Summary]] = {"parameters": {}, "buffers": {}, "logged": {}}
-        """Of the modules that were called without gradients since the last event, before the first call; and what
-        evaluations of Lightning have logged since then."""
+        """The state, before their first call, of modules that were called without gradients since the last event; and
+        the values that evaluations of Lightning have logged since then."""
         self._known: dict[int, dict[int, str]] = {}
-        """The names of an optimizer's parameters when it was made, has loaded or has stepped last; both by `id`."""
+        """The names of an optimizer's parameters when it was made, loaded or stepped last; both by `id`."""
         self._optimizers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self._number = 0
         self._backwards = 0
         self._step: dict[str, object] | None = None
         self._seeds = 0 if request.seed is None else -1
-        """How often the program has seeded torch: the first time is the request's."""
+        """How often the program has seeded torch, without the request's seed."""
         self._is_compiled = False
         self._is_past = False
-        """Whether the program has gone on after the last step that is recorded."""
+        """Whether the program has continued after the last recorded step."""
 
     def listen(self) -> None:
         """Listen to the observations of this process."""
@@ -79,13 +78,13 @@ class Recorder:
         self._seeds += 1
 
     def _finish(self) -> None:
-        """Write what comes after the last event: nothing, where there were more steps than are recorded."""
+        """Write the events after the last step, unless there were more steps than are recorded."""
         if self._is_past or "torch.nn.modules.module" not in sys.modules:
             return
         self._write_between(is_end=True)
-        found = self._ends.as_json()
-        if any(found.values()):
-            self._write("end", self._number, found)
+        ends = self._ends.as_json()
+        if any(ends.values()):
+            self._write("end", self._number, ends)
 
     def _compiles(self) -> None:
         self._is_compiled = True
@@ -114,7 +113,7 @@ class Recorder:
         self._name(optimizer)
 
     def _name(self, optimizer: Optimizer) -> dict[str, Parameter]:
-        """Return the parameters of an optimizer by their names, and keep the names."""
+        """Return the parameters of an optimizer by name, and remember the names."""
         parameters = self._named(parameters_of(optimizer))
         self._known[id(optimizer)] = {id(parameter): name for name, parameter in parameters.items()}
         return parameters
@@ -152,10 +151,10 @@ class Recorder:
         elif self._number == 0:
             self._backwards += 1
             parameters = self._named(self._names.parameters())
-            passes = [each.as_json() for each in self._calls.passes if each.losses or each.roots]
-            found = {"groups": [], "gradients": _gradients(parameters), "passes": passes}
+            passes = [one.as_json() for one in self._calls.passes if one.losses or one.roots]
+            fields = {"groups": [], "gradients": _gradients(parameters), "passes": passes}
             self._write_between()
-            self._write("backward", self._backwards, {**found, "buffers": _summaries(self._names.buffers())})
+            self._write("backward", self._backwards, {**fields, "buffers": _summaries(self._names.buffers())})
 
     def _is_over(self, number: int) -> bool:
         return self._most is not None and number >= self._most
@@ -194,46 +193,46 @@ class Recorder:
     def _describe(self, optimizer: Optimizer) -> dict[str, object]:
         """Return the options and the state of an optimizer."""
         names = self._known.get(id(optimizer), {})
-        found: dict[str, Parameter] = {}
+        parameters: dict[str, Parameter] = {}
         for place, parameter in enumerate(parameters_of(optimizer)):
-            found[names.get(id(parameter), f"parameter {place}")] = parameter
-        names = {id(parameter): name for name, parameter in found.items()}
+            parameters[names.get(id(parameter), f"parameter {place}")] = parameter
+        names = {id(parameter): name for name, parameter in parameters.items()}
         return {
             "kind_of_optimizer": type(optimizer).__name__,
             "groups": [_group(group, names) for group in optimizer.param_groups],
-            "state": _state(optimizer, found),
+            "state": _state(optimizer, parameters),
         }
 
     def _write_between(self, *, is_end: bool = False) -> None:
-        """Write what was called since the last event and not trained on, and what else gave the program results."""
+        """Write the passes since the last event that were not trained on, and the results of other calls."""
         is_cut, passes = self._calls.is_cut, self._calls.take_untrained(is_end=is_end)
         if passes or self._evaluated["logged"]:
             self._write("evaluation", self._number, {"passes": passes, "cut": is_cut, **self._evaluated})
         self._evaluated = {"parameters": {}, "buffers": {}, "logged": {}}
-        found = self._results.as_json()
-        if found["counts"]:
-            self._write("results", self._number, found)
+        results = self._results.as_json()
+        if results["counts"]:
+            self._write("results", self._number, results)
 
     def _named(self, parameters: list[Parameter]) -> dict[str, Parameter]:
-        """Return parameters by their names, which are numbered where several have the same."""
-        found: dict[str, Parameter] = {}
+        """Return parameters by name, with a number where several have the same name."""
+        named: dict[str, Parameter] = {}
         names = self._names.of_parameters(parameters)
         for place, parameter in enumerate(parameters):
-            found[_unused(names[place] or self._names.of_nameless(parameter, place), found)] = parameter
-        return found
+            named[_unused(names[place] or self._names.of_nameless(parameter, place), named)] = parameter
+        return named
 
-    def _write(self, kind: str, number: int, found: dict[str, object]) -> None:
+    def _write(self, kind: str, number: int, fields: dict[str, object]) -> None:
         facts = {"world": _world_size(), "seeded": self._seeds > 0, "compiled": self._is_compiled}
-        self._watch.events.write("recorded", kind=kind, number=number, **facts, **found)
+        self._watch.events.write("recorded", kind=kind, number=number, **facts, **fields)
 
 
 def _unused(name: str, names: Mapping[str, object]) -> str:
-    """Return a name, with a number where there is one already."""
-    repeated, found = 1, name
-    while found in names:
-        repeated += 1
-        found = f"{name} ({repeated})"
-    return found
+    """Return a name, with a number if it is in use."""
+    number, unused = 1, name
+    while unused in names:
+        number += 1
+        unused = f"{name} ({number})"
+    return unused
 
 
 def _world_size() -> int:
@@ -253,25 +252,25 @@ def _group(group: dict[str, Any], names: dict[int, str]) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """Return numbers, a tuple of them or a tensor of one as plain values; None for all else."""
+    """Return a number, a sequence of numbers or a tensor of shape () as plain values; None for anything else."""
     if hasattr(value, "item"):
         return value.item()
     if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, (bool, int, float, str)) else None
 
 
 def _state(optimizer: Optimizer, parameters: dict[str, Parameter]) -> dict[str, Summary]:
     import torch
 
-    found = {}
+    state = {}
     for name, parameter in parameters.items():
         for key, value in (optimizer.state.get(parameter) or {}).items():
             if isinstance(value, torch.Tensor):
-                found[f"{key} of {name}"] = summarise(value)
+                state[f"{key} of {name}"] = summarise(value)
             elif isinstance(value, (int, float)) and not isinstance(value, bool):
-                found[f"{key} of {name}"] = summarise(torch.tensor(float(value), device="cpu"))
-    return found
+                state[f"{key} of {name}"] = summarise(torch.tensor(float(value), device="cpu"))
+    return state
 
 
 def _summaries(parameters: dict[str, Tensor]) -> dict[str, Summary]:
@@ -279,9 +278,9 @@ def _summaries(parameters: dict[str, Tensor]) -> dict[str, Summary]:
 
 
 def _gradients(parameters: dict[str, Parameter]) -> dict[str, Summary | None]:
-    """Return the summaries of gradients, None for a parameter without one; that of an empty one is empty.
+    """Return the summaries of gradients by parameter, None for one without a gradient.
 
-    A rank on which FSDP keeps nothing of a parameter has no gradient of it, either.
+    A parameter without elements stands for its gradient: a rank that holds no shard of it under FSDP has none.
     """
     return {
         name: None if parameter.grad is None and parameter.numel() else summarise(_gradient(parameter))

@@ -1,7 +1,7 @@
-"""What a program gets from calls that it makes itself and that are no module's, in their order.
+"""The results of a program's own calls other than those of modules, in their order.
 
-A call counts whose caller is the program's own code: what libraries read and send to one another differs between their
-releases. Of each result the numbers are kept: those of tensors, arrays, lists and mappings; texts are not.
+A call counts if its caller is the program's own code: the calls of libraries differ between their releases. Of a result
+the numbers are recorded, in tensors, arrays, lists and mappings; texts are not.
 """
 
 from __future__ import annotations
@@ -13,45 +13,45 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.compare.inside.summary import summarise
+from repros.diagnose.watch.inside.location import is_library
 from repros.diagnose.watch.inside.observe.frames import is_ours
-from repros.diagnose.watch.inside.place import is_library
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 GATHERED, READ, COMPILED, DATA = "gathered", "read", "compiled", "data"
-"""Kinds of results: what ranks exchange, a tensor that becomes Python's numbers, what a compiled module returns, and
-what data sets, tokenizers and collators return."""
+"""Kinds of results: of collectives, of tensors read as Python numbers, of compiled modules, and of data sets,
+tokenizers and collators."""
 _MOST = 2000
-"""Results between two steps that are kept; further ones are counted."""
+"""Results between two steps that are recorded; further ones are counted."""
 _MOST_VALUES = 8
-"""Tensors of one result."""
+"""Tensors of one result that are recorded."""
 _MOST_PLACES = 64
-"""Places of a list with other things than numbers that are looked at."""
+"""Items of a list that is not of numbers alone that are recorded."""
 _DEEPEST = 4
 
 
 class Results:
-    """Those since the last step."""
+    """The results since the last step."""
 
     def __init__(self, is_over: Callable[[], bool]) -> None:
-        """Begin without any.
+        """Create it empty.
 
         Args:
-            is_over: says whether nothing is recorded any longer.
+            is_over: returns whether recording has ended.
         """
         self._is_over = is_over
         self._is_busy = False
-        """Whether a result is being read, by calls that give results themselves."""
+        """Whether a result is being read, by calls that return results themselves."""
         self._kept: list[dict[str, object]] = []
         self._counts: dict[str, int] = {}
 
     def take(self, kind: str, what: str, value: object, *, through: tuple[str, ...] = ()) -> None:
-        """Take the result of the observed call that this is called in, if the program's own code makes it.
+        """Record the result of the observed call that this is called in, if the program's own code makes it.
 
         Args:
             kind: one of this module's.
-            what: what gave it, such as `all_gather()`.
+            what: the call, such as `all_gather()`.
             value: the result.
             through: as in `calling_function`.
         """
@@ -60,12 +60,12 @@ class Results:
             self.keep(kind, what, caller, value)
 
     def keep(self, kind: str, what: str, caller: str, value: object) -> None:
-        """Keep a result, of the main thread alone: the order of threads is that of chance.
+        """Record a result of the main thread; the order of other threads is random.
 
         Args:
             kind: one of this module's.
-            what: what gave it.
-            caller: the function that called that; an empty text for code outside of functions.
+            what: the call.
+            caller: the calling function; "" for code outside of functions.
             value: the result.
         """
         if self._is_over() or threading.current_thread() is not threading.main_thread():
@@ -83,19 +83,19 @@ class Results:
         self._kept.append({"kind": kind, "what": what, "in": caller, "values": values})
 
     def as_json(self) -> dict[str, Any]:
-        """Return those since the last time, and how many of each kind there were; and forget them."""
-        found = {"results": self._kept, "counts": self._counts}
+        """Return the results since the last call, and the number of each kind, and forget them."""
+        results = {"results": self._kept, "counts": self._counts}
         self._kept, self._counts = [], {}
-        return found
+        return results
 
 
 def calling_function(through: tuple[str, ...] = ()) -> str | None:
-    """Return the function that makes the observed call which is under way; None where that is no code of the program's.
+    """Return the function that makes the present observed call; None if it is not the program's own code.
 
-    For code outside of functions an empty text.
+    For code outside of functions it is "".
 
     Args:
-        through: ends of the names of files whose functions lie between, beside those that the watch has put there.
+        through: suffixes of the files of functions between the two, in addition to the watch's own.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_ours(frame.f_code.co_filename):
@@ -106,7 +106,7 @@ def calling_function(through: tuple[str, ...] = ()) -> str | None:
 
 
 def name_of(frame: FrameType | None) -> str:
-    """Return the name of the function that a frame is of, or that its comprehension or lambda is in."""
+    """Return the name of a frame's function, or of the function around its comprehension or lambda."""
     while frame is not None:
         name = frame.f_code.co_name
         if name == "<module>":
@@ -118,36 +118,36 @@ def name_of(frame: FrameType | None) -> str:
 
 
 def tensors_by_path(value: object) -> dict[str, Tensor]:
-    """Return the numbers of a value as tensors, each by its place in it, such as `[labels]`; the first few."""
-    found: dict[str, Tensor] = {}
-    _add(found, "", value, 0)
-    return found
+    """Return the first few tensors of numbers in a value, by path, such as `[labels]`."""
+    by_path: dict[str, Tensor] = {}
+    _add(by_path, "", value, 0)
+    return by_path
 
 
-def _add(found: dict[str, Tensor], path: str, value: object, depth: int) -> None:
+def _add(by_path: dict[str, Tensor], path: str, value: object, depth: int) -> None:
     import torch
 
-    if len(found) >= _MOST_VALUES or depth > _DEEPEST:
+    if len(by_path) >= _MOST_VALUES or depth > _DEEPEST:
         return
     if isinstance(value, torch.Tensor):
-        found[path] = value
+        by_path[path] = value
     elif isinstance(value, Mapping):
-        for key, each in value.items():
-            _add(found, f"{path}[{key}]", each, depth + 1)
+        for key, item in value.items():
+            _add(by_path, f"{path}[{key}]", item, depth + 1)
     elif isinstance(value, (list, tuple, bool, int, float)):
         numbers: list[float] = []
         if _flatten(value, numbers, 0):
-            is_whole = all(isinstance(each, int) for each in numbers)
-            found[path] = torch.tensor(numbers, dtype=torch.int64 if is_whole else torch.float64, device="cpu")
+            is_whole = all(isinstance(number, int) for number in numbers)
+            by_path[path] = torch.tensor(numbers, dtype=torch.int64 if is_whole else torch.float64, device="cpu")
         elif isinstance(value, (list, tuple)):
-            for place, each in enumerate(value[:_MOST_PLACES]):
-                _add(found, f"{path}[{place}]", each, depth + 1)
+            for place, item in enumerate(value[:_MOST_PLACES]):
+                _add(by_path, f"{path}[{place}]", item, depth + 1)
     elif hasattr(value, "__array__") and getattr(getattr(value, "dtype", None), "kind", "") in set("biuf"):
-        found[path] = torch.as_tensor(value, device="cpu")
+        by_path[path] = torch.as_tensor(value, device="cpu")
 
 
 def _flatten(value: object, into: list[float], depth: int) -> bool:
-    """Append the numbers of a value, list by list; return whether there is nothing else in it."""
+    """Append the numbers of nested lists; return whether the value has nothing but numbers."""
     if isinstance(value, (bool, int, float)):
         into.append(value)
         return True

@@ -1,8 +1,8 @@
-"""Observes the calls whose results `results` keeps: collectives, reads of tensors, data sets, tokenizers, collators.
+"""Observes the calls whose results `results` records: collectives, reads of tensors, data sets, tokenizers, collators.
 
-Classes and functions of libraries are patched alone: what a program defines itself may be pickled by value. A compiler
-looks into patched methods of tensors, so they are as before once a program compiles; what its compiled modules return
-to it is kept from there on.
+Only classes and functions of libraries are patched: a program's own may be pickled by value. A compiler traces patched
+methods of tensors, so they are restored once a program compiles; the outputs of its compiled modules are recorded
+from then on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COLLECTIVES = {
     "gather": (1, "gather_list"),
     "gather_object": (1, "object_gather_list"),
 }
-"""The functions of torch.distributed, with the place and the name of the argument that they fill."""
+"""The functions of torch.distributed, with the position and the name of the argument that they fill."""
 _GATHERING = {
     "accelerate.accelerator": ("Accelerator", ("gather", "gather_for_metrics", "reduce")),
     "lightning.pytorch.core.module": ("LightningModule", ("all_gather",)),
@@ -42,21 +42,21 @@ _GATHERING = {
     "lightning.fabric.fabric": ("Fabric", ("all_gather", "all_reduce", "broadcast")),
     "lightning_fabric.fabric": ("Fabric", ("all_gather", "all_reduce", "broadcast")),
 }
-"""Methods that return what the ranks have, by module and class."""
+"""Methods that return data of all ranks, by module and class."""
 _READING = {
     **{name: f"{name}()" for name in ("item", "tolist", "numpy")},
     "__float__": "float()",
     "__int__": "int()",
     "__format__": "format()",
 }
-"""Methods of tensors that make Python's numbers of them."""
+"""Methods of tensors that return Python numbers."""
 _CALLING = (os.path.join("torch", "nn", "modules", "module.py"), os.path.join("torch", "_dynamo", "eval_frame.py"))
-"""The ends of the names of files by which a compiled module calls its `forward`."""
+"""The suffixes of the files through which a compiled module calls its `forward`."""
 _ROWS = ("TensorDataset", "Subset", "ConcatDataset", "StackDataset")
 
 
 def listen(watch: Watch, results: Results) -> None:
-    """Keep the results of these calls from now on; each class is patched once its module is imported."""
+    """Record the results of these calls; each class is patched once its module is imported."""
     when_imported("torch", functools.partial(_patch_tensors, watch, results))
     when_imported("torch", functools.partial(_patch_compile, results))
     when_imported("torch.distributed.distributed_c10d", functools.partial(_patch_collectives, results))
@@ -68,8 +68,8 @@ def listen(watch: Watch, results: Results) -> None:
     when_imported("datasets.arrow_dataset", functools.partial(_patch_tables, results))
     when_imported("datasets.iterable_dataset", functools.partial(_patch_streams, results))
     when_imported("transformers.data.data_collator", functools.partial(_patch_collators, results))
-    for told in ("tokenized", "templated"):
-        watch.listen(told, functools.partial(_tokenized, results, told))
+    for observation in ("tokenized", "templated"):
+        watch.listen(observation, functools.partial(_tokenized, results, observation))
 
 
 def _patch_tensors(watch: Watch, results: Results, module: ModuleType) -> None:
@@ -108,7 +108,7 @@ def _patch_collectives(results: Results, module: ModuleType) -> None:
 
 
 def _filled(results: Results, what: str, place: int, word: str, args: Args, kwargs: Kwargs, work: object) -> None:
-    if not hasattr(work, "wait"):  # else it is not there yet
+    if not hasattr(work, "wait"):  # else the result has not arrived yet
         results.take(GATHERED, what, args[place] if place < len(args) else kwargs.get(word))
 
 
@@ -116,9 +116,9 @@ def _patch_function(module: ModuleType, name: str, returned: Callable[..., None]
     """Patch a function, and the copies of it in modules that were imported before."""
     original = getattr(module, name)
     around(module, name, returned=returned)
-    for each in copies:
-        if getattr(sys.modules.get(each), name, None) is original:
-            setattr(sys.modules[each], name, getattr(module, name))
+    for copy in copies:
+        if getattr(sys.modules.get(copy), name, None) is original:
+            setattr(sys.modules[copy], name, getattr(module, name))
 
 
 def _patch_methods(results: Results, kind: str, name: str, methods: tuple[str, ...], module: ModuleType) -> None:
@@ -159,8 +159,8 @@ def _patch_streams(results: Results, module: ModuleType) -> None:
 def _patch_iteration(results: Results, kind: Any) -> None:
     original = kind.__iter__
 
-    def rows(found: Iterator[object], caller: str) -> Iterator[object]:
-        for row in found:
+    def rows(iterator: Iterator[object], caller: str) -> Iterator[object]:
+        for row in iterator:
             results.keep(DATA, f"next({kind.__name__})", caller, row)
             yield row
 
@@ -168,8 +168,8 @@ def _patch_iteration(results: Results, kind: Any) -> None:
     @functools.wraps(original)
     def observed(data: object) -> Iterator[object]:
         caller = calling_function()
-        found = original(data)
-        return found if caller is None else rows(found, caller)
+        iterator = original(data)
+        return iterator if caller is None else rows(iterator, caller)
 
     kind.__iter__ = observed
 
@@ -186,7 +186,7 @@ def _patch_collators(results: Results, module: ModuleType) -> None:
 
 
 def _tokenized(
-    results: Results, told: str, tokenizer: PreTrainedTokenizerBase, _: object, __: object, result: object
+    results: Results, observation: str, tokenizer: PreTrainedTokenizerBase, _: object, __: object, result: object
 ) -> None:
-    method = "" if told == "tokenized" else ".apply_chat_template"
+    method = "" if observation == "tokenized" else ".apply_chat_template"
     results.take(DATA, f"{type(tokenizer).__name__}{method}()", result)

@@ -1,6 +1,6 @@
-"""What metrics are given and compute: methods of torchmetrics, and the evaluation of transformers' Trainer.
+"""The inputs and results of metrics: methods of torchmetrics, and the evaluation of transformers' Trainer.
 
-A metric that is called is a module like others; here are its `update` and its `compute`, called by themselves.
+A metric that is called is observed as a module; this observes separate calls of its `update` and `compute`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _CLASSES = {
     "lightning.pytorch.trainer.connectors.logger_connector.result": "_ResultMetric",
     "pytorch_lightning.trainer.connectors.logger_connector.result": "_ResultMetric",
 }
-"""The classes that wrap their methods in each object, by module."""
+"""The classes that wrap their methods in each instance, by module."""
 TIMES = ("_runtime", "_per_second", "_time")
-"""Ends of the names of what the Trainer measures of itself."""
+"""Suffixes of the Trainer's measurements of itself."""
 
 Record = Callable[[Any, str, Any, Any], None]
 
@@ -36,7 +36,7 @@ def listen(watch: Watch, record: Record) -> None:
 
     Args:
         watch: that of the process.
-        record: called with a metric, a call of its method, what that was given (None for nothing) and returned.
+        record: called with a metric, a call of its method, its arguments (None for none) and its result.
     """
     for module, name in _CLASSES.items():
         when_imported(module, functools.partial(_patch, name, record))
@@ -52,21 +52,21 @@ def _patch(name: str, record: Record, module: ModuleType) -> None:
 
 
 def _observing(wrap: Any, method: str, record: Record) -> Any:
-    """Return a method that wraps another one as before, and has what is wrapped observed."""
+    """Return the wrapping method of a metric, which also observes the wrapped method."""
 
     @functools.wraps(wrap)
     def wrapping(metric: Metric, original: Any) -> Any:
         wrapped = wrap(metric, original)
 
         @unseen
-        def tell(args: Args, kwargs: Mapping[str, object], returned: object) -> None:
+        def record_call(args: Args, kwargs: Mapping[str, object], returned: object) -> None:
             given = [*args, *kwargs.values()] if method == "update" else None
             record(metric, f"{method}()", given, returned)
 
         @functools.wraps(wrapped)
         def observed(*args: object, **kwargs: object) -> object:
             returned = wrapped(*args, **kwargs)
-            tell(args, kwargs, returned)
+            record_call(args, kwargs, returned)
             return returned
 
         return observed

@@ -1,8 +1,8 @@
-"""Numbers in the place of tensors: enough to say whether two are equal, bit for bit or nearly, and to join parts.
+"""Summaries of tensors: enough numbers to decide whether two are equal, bit for bit or nearly, and to join parts.
 
 A summary has the sum, the sum of absolute values, the smallest and the largest element, and two sums weighted by the
-cosine and the sine of an element's place, all in double precision. The weighted ones differ when elements have changed
-places, and give those of a whole tensor when its parts are known in their order, whatever their lengths.
+cosine and the sine of an element's index, all in double precision. The weighted sums differ when elements are permuted,
+and those of a whole tensor follow from those of its parts in order, of any lengths.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Summary = dict[str, Any]
 """The numbers of a tensor, as `summarise` returns them."""
 
 ANGLE = 1.0
-"""Radians between the weights of neighbouring elements: no multiple of it is a whole turn."""
+"""Radians between the weights of neighbouring elements: no multiple of it is a full turn."""
 MOST_ROWS = 4096
-"""Rows of a batch that are told one by one."""
+"""Rows of a batch that are identified one by one."""
 
 _PART = 1 << 20
 _DIGEST = 8
@@ -30,7 +30,7 @@ _tables: dict[int, tuple[Tensor, Tensor]] = {}
 
 
 def summarise(tensor: Tensor) -> Summary:
-    """Return the summary of a tensor of any shape, dtype and device; `unread` says why there is none.
+    """Return the summary of a tensor of any shape, dtype and device; `unread` has the reason without one.
 
     The result has `shape`, `dtype`, `hash` (of the bytes), `sum`, `abs`, `min`, `max`, `cos`, `sin`, and for the local
     part of a tensor that several ranks hold `part`.
@@ -41,20 +41,20 @@ def summarise(tensor: Tensor) -> Summary:
         with torch.no_grad():
             local, is_part = _local(tensor.detach())
             values = _on_host(local)
-            found: dict[str, object] = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).rpartition(".")[2]}
-            found.update({"hash": _hash([values]), **_numbers(values)})
+            summary: dict[str, object] = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).rpartition(".")[2]}
+            summary.update({"hash": _hash([values]), **_numbers(values)})
             if is_part:
-                found["part"] = list(local.shape)
-            return found
+                summary["part"] = list(local.shape)
+            return summary
     except Exception as error:  # a meta tensor, a functorch wrapper
         return {"unread": f"{type(error).__name__}: {error}"[:200]}
 
 
 def rows_of(tensors: list[Tensor]) -> dict[str, object] | None:
-    """Return what identifies the rows of a batch: for each the hash of its bytes, and three of a summary's numbers.
+    """Return the identity of the rows of a batch: for each the hash of its bytes, and three of a summary's numbers.
 
     Args:
-        tensors: those that have as many rows, along their first dimension, as the first one are read together.
+        tensors: of shape (batch, ...); those with as many rows as the first one are read together.
     """
     import torch
 
@@ -62,7 +62,7 @@ def rows_of(tensors: list[Tensor]) -> dict[str, object] | None:
     if not tensors:
         return None
     with torch.no_grad():
-        parts = [_on_host(_local(each.detach())[0]) for each in tensors if each.shape[0] == tensors[0].shape[0]]
+        parts = [_on_host(_local(one.detach())[0]) for one in tensors if one.shape[0] == tensors[0].shape[0]]
         number = parts[0].shape[0]
         read = min(number, MOST_ROWS)
         flat = [part[:read].reshape(read, -1) for part in parts]
@@ -73,7 +73,7 @@ def rows_of(tensors: list[Tensor]) -> dict[str, object] | None:
 
 
 def _local(tensor: Tensor) -> tuple[Tensor, bool]:
-    """Return what this rank holds of a tensor, and whether that is a part."""
+    """Return this rank's local part of a tensor, and whether it is less than the whole."""
     if not hasattr(tensor, "to_local"):
         return tensor, False
     return tensor.to_local(), any(not placement.is_replicate() for placement in tensor.placements)
@@ -93,7 +93,7 @@ def _hash(tensors: list[Tensor]) -> str:
         size = tensor.numel() * tensor.element_size()
         place = tensor.data_ptr()
         if size and not place:
-            raise ValueError("no memory")  # a compiler's stand-in for a tensor, up to torch 2.4
+            raise ValueError("no memory")  # a compiler's fake tensor, up to torch 2.4
         if size:
             digest.update((ctypes.c_char * size).from_address(place))
     return digest.hexdigest()
@@ -130,7 +130,7 @@ def _weighted(part: Module) -> tuple[float, float]:
 
 
 def _table(size: int) -> tuple[Tensor, Tensor]:
-    """Return the cosines and sines of the first places, made once for the largest size so far."""
+    """Return the cosines and sines of the first indices, of shape (size,), from a table of the largest size so far."""
     import torch
 
     if _tables.get(0) is None or _tables[0][0].numel() < size:
@@ -141,7 +141,7 @@ def _table(size: int) -> tuple[Tensor, Tensor]:
 
 
 def _row_numbers(flat: Tensor) -> Tensor:
-    """Return for each row its sum, the sum of its absolute values and its sum weighted by cosines."""
+    """Return by row, of shape (rows, 3): the sum, the sum of absolute values and the sum weighted by cosines."""
     import torch
 
     rows = (torch.view_as_real(flat).flatten(1) if flat.is_complex() else flat).to(torch.float64)

@@ -1,12 +1,11 @@
 """What `repros watch` runs inside a training program: observations, and the checks that listen to them.
 
 `site/sitecustomize.py` calls `install.install` in every process of the program, and `repros.diagnose.watch.watching`
-calls
-`install.begin` in a program that has the project. Each file of `observe/` makes one kind of observation, once, and
-passes it to all checks by :meth:`watch.Watch.tell`; each file of `checks/` is one family of checks, declared by name
-(`CHECKS`), with a docstring that is its contract: when it speaks, when it keeps silent and why, what it costs.
+calls `install.begin` in a program that has this project installed. Each file of `observe/` makes one kind of
+observation, once, and passes it to all checks by :meth:`watch.Watch.notify`. Each file in the folders of `checks/` is a
+family of checks, whose docstring is its contract: what it reports and why, what it misses and what it costs.
 
 Processes write to a file of their own and never to each other: what has to be compared between ranks is a digest of a
-few numbers, and the process outside compares. So nothing here waits for another rank. No evidence of the engine
-depends on this folder.
+few numbers, and the process outside compares. So nothing here waits for another rank. No evidence of the engine depends
+on this folder.
 """

@@ -1,11 +1,11 @@
 """The file of events of one process of the watched program: JSON Lines, which the process outside reads.
 
-Events: `finding` (what a check has to say), `digest` (numbers of one rank to be compared with those of others),
-`changed` (two digests of the same gradients, before and after), `fact` (one value that must be the same on all ranks,
-or different on each: `wanted`), `waiting` and `moved` (this process stands still, and goes on), `stepping` (the first
-optimizer step), `apart` and `reduced` (what an optimizer has done on this rank alone, and that something was sent to
-others), `trained_on` (a pass over a loader whose workers write facts), `raised` (the exception chain that ends the
-process), `failed` (the watch itself has failed here).
+Events: `finding` (of a check), `digest` (norms and sums of one rank to be compared with those of others), `changed`
+(two digests of the same gradients, before and after), `fact` (one value that must be the same on all ranks, or
+different on each: `wanted`), `waiting` and `moved` (this process makes no progress, and makes progress again),
+`stepping` (the first optimizer step), `eighth_step` and `communicated` (norms of an optimizer's parameters and
+gradients at its eighth step, and that a tensor was sent to other ranks), `trained_on` (a pass over a loader whose
+workers write facts), `raised` (the exception chain that ends the process), `failed` (an error of the watch itself).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from repros.diagnose.watch.inside.place import user_place
+from repros.diagnose.watch.inside.location import user_location
 from repros.inside.chain import exception_chain
 from repros.inside.recorder import current_rank
 
@@ -25,7 +25,7 @@ MOST_FAILURES = 20
 """Failures of the watch itself in one process after which it stops observing there."""
 
 _ENCODER = json.JSONEncoder(default=str)
-_WITH_VERSIONS = {"finding", "digest", "changed", "fact", "apart", "raised", "waiting", "echo"}
+_WITH_VERSIONS = {"finding", "digest", "changed", "fact", "eighth_step", "raised", "waiting", "echo"}
 _PACKAGES = (
     *("torch", "lightning", "pytorch_lightning", "torchmetrics"),
     *("accelerate", "transformers", "peft", "trl", "datasets", "bitsandbytes"),
@@ -33,10 +33,9 @@ _PACKAGES = (
 
 
 class Events:
-    """The events of this process; a forked child opens its own file with its first event."""
+    """The events of this process, in a file below `folder`; a forked child opens its own file with its first event."""
 
     def __init__(self, folder: str | None) -> None:
-        """Write below `folder`, which exists; nowhere for None."""
         self.folder = folder
         self.raised = False
         self.failures = 0
@@ -47,7 +46,7 @@ class Events:
         self._lock = threading.RLock()
 
     def write(self, event: str, **details: object) -> None:
-        """Append one event; one that cannot be written is lost, since a full disk must not end the program."""
+        """Append one event; a full disk loses it and does not end the program."""
         if self.folder is None:
             return
         try:
@@ -71,7 +70,7 @@ class Events:
             self._lose()
 
     def _lose(self) -> None:
-        """Leave an empty file that tells the process outside that an event is lost: it has a place on a full disk."""
+        """Create an empty file, which fits on a full disk: the process outside learns from it that an event is lost."""
         with contextlib.suppress(Exception):
             os.close(os.open(os.path.join(self.folder or "", f"{os.getpid()}.lost"), os.O_WRONLY | os.O_CREAT, 0o600))
 
@@ -104,16 +103,16 @@ class Events:
             self.write("failed", where=where, error=f"{type(error).__name__}: {error}"[:500], frames=frames)
 
     def finding(self, check: str, text: str, **details: object) -> None:
-        """Write what a check has found; `details` are its numbers, names, step and clues."""
-        details.setdefault("place", user_place())
+        """Write a finding of a check; `details` are its numbers, names, step and place."""
+        details.setdefault("place", user_location())
         self.write("finding", check=check, text=text, **details)
 
 
 def imported_versions() -> dict[str, str]:
     """Return the versions of the training libraries that this process has imported."""
-    found = {}
+    versions = {}
     for name in _PACKAGES:
         version = getattr(sys.modules.get(name), "__version__", None)
         if isinstance(version, str):
-            found[name.replace("_", "-")] = str(version)
-    return found
+            versions[name.replace("_", "-")] = str(version)
+    return versions

@@ -21,7 +21,7 @@ OBSERVERS = (
     *("averages", "collectives", "lightning", "switches", "seeds", "loads"),
     *("trainers", "tokens"),
     *("accelerators", "rows"),
-    *("adapters", "beginnings"),
+    *("adapters", "initialisation"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 
@@ -72,14 +72,14 @@ def _attach(watch: Watch) -> None:
     try:
         record_exceptions(watch.events)
         when_imported("multiprocessing.process", lambda module: record_processes(watch.events, module))
-        atexit.register(_tell_end, watch, os.getpid())
+        atexit.register(_notify_end, watch, os.getpid())
         for name in OBSERVERS:
             importlib.import_module(f"{__package__}.observe.{name}").attach(watch)
     except Exception as error:
         watch.events.failed(error, "its installation")
 
 
-def _tell_end(watch: Watch, pid: int) -> None:
+def _notify_end(watch: Watch, pid: int) -> None:
     """Make the observation `ends()` in the process that registered it, and not in a child that it has forked."""
     if os.getpid() == pid:
-        watch.tell("ends")
+        watch.notify("ends")

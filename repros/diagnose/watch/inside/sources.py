@@ -1,4 +1,4 @@
-"""What the code of a module's class says: which names a method uses, and whether its dropout depends on the mode."""
+"""The source code of a module's class: the names that a method uses, and dropout that ignores the mode."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 _FREEZING = {"requires_grad", "requires_grad_"}
 _FLASH = "_flash_attention_forward"
-"""transformers' way to the kernels of flash-attn, which know no mode; its argument is `dropout`."""
+"""transformers' entry to the kernels of flash-attn, which know no mode; its argument is `dropout`."""
 _MOST_CLASSES = 1000
 
 
 class Dropout(NamedTuple):
-    """A call of a function that drops, whatever the mode."""
+    """A call of a function that drops in every mode."""
 
     text: str
     """The call as it is written."""
     probability: float | str
-    """A number, or the attribute of the module that has it."""
+    """A number, or the name of the module's attribute with it."""
 
     def rate(self, module: Module) -> float:
-        """Return how much a module drops; 0 if that is not known."""
+        """Return the rate of a module's dropout; 0 if it is unknown."""
         value = getattr(module, self.probability, 0) if isinstance(self.probability, str) else self.probability
         return float(value) if isinstance(value, (int, float)) else 0.0
 
@@ -47,7 +47,7 @@ def has_freezing_train(kind: type) -> bool:
 
 @functools.lru_cache(maxsize=_MOST_CLASSES)
 def unconditional_dropout(kind: type) -> Dropout | None:
-    """Return the call in `forward` that drops in eval mode as well; None where there is none, or where it may not."""
+    """Return a call in `forward` that also drops in eval mode, or None."""
     forward: Any = inspect.getattr_static(kind, "forward", None)
     names = set(_names(forward))
     if not names & {"dropout", "scaled_dot_product_attention", _FLASH} or "training" in names or _is_torch(kind):
@@ -103,7 +103,7 @@ def _probability(node: ast.AST) -> float | str | None:
 
 
 def _resolve(node: ast.AST, scope: Mapping[str, object]) -> object:
-    """Return what a dotted name stands for among a function's globals; None if it is something else."""
+    """Return the value of a dotted name among a function's globals; None for another expression."""
     if isinstance(node, ast.Name):
         return scope.get(node.id)
     if isinstance(node, ast.Attribute):

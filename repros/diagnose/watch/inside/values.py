@@ -1,4 +1,4 @@
-"""Looks at the values of parameters: which can be read, and reductions that go to the host in one transfer."""
+"""The values of tensors: which can be read, and reductions that are copied to the host in one transfer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Known = dict[int, tuple[float, float]]
 """The norm and the sum of tensors, by `id`, while nothing writes to them."""
 
 _PART = 1 << 18
-"""Elements that a processor's own cache holds."""
+"""Elements that fit into a processor's cache."""
 _SAMPLE = 256
 
 
@@ -36,14 +36,14 @@ def is_capturing() -> bool:
 
 def is_plain(tensor: Tensor) -> bool:
     """Return whether a tensor's values can be read here: a DTensor's would be a collective, a meta tensor has none."""
-    torch = sys.modules["torch"]  # asked of each parameter, for which an `import` takes too long
+    torch = sys.modules["torch"]  # called for each parameter: an `import` would take too long
     kind = type(tensor)
     is_own = kind is torch.nn.Parameter or kind is torch.Tensor
     return is_own and tensor.layout is torch.strided and not tensor.is_meta and tensor.numel() > 0
 
 
-def place_of(tensor: Tensor) -> int | None:
-    """Return where a tensor's values begin; None for that of a functional transform, which has no memory itself."""
+def address_of(tensor: Tensor) -> int | None:
+    """Return the address of a tensor's values; None for a functional transform's, which has no memory of its own."""
     try:
         return int(tensor.data_ptr())
     except RuntimeError:
@@ -54,8 +54,8 @@ def reduce_all(tensors: list[Tensor], reduction: Callable[[Tensor], Tensor]) -> 
     """Return a number for each tensor, in one transfer.
 
     Args:
-        tensors: any shapes and devices.
-        reduction: what gives a tensor without dimensions, of one dtype for all.
+        tensors: of any shapes and devices.
+        reduction: returns a tensor of shape (), of one dtype for all.
     """
     import torch
 
@@ -67,8 +67,8 @@ def norms_of(tensors: list[Tensor], known: Known) -> list[float]:
     """Return the norms of floating tensors, in one transfer.
 
     Args:
-        tensors: any shapes and devices.
-        known: what was found out about tensors that nothing has written to since.
+        tensors: of any shapes and devices.
+        known: the norms and sums of tensors that nothing has written to since.
     """
     missing = [tensor for tensor in tensors if id(tensor) not in known]
     norms = dict(zip(map(id, missing), to_host(_norms(missing))))
@@ -87,7 +87,12 @@ def norms_and_sums(tensors: list[Tensor], known: Known) -> tuple[list[float], li
 
 
 def digest(tensors: dict[str, Tensor | None], known: Known) -> dict[str, list[Any]]:
-    """Return the `names`, `norms` and `sums` of the tensors that can be compared; `known` is of `Watch.known`."""
+    """Return the `names`, `norms` and `sums` of those that are dense and floating, of any shapes.
+
+    Args:
+        tensors: by name; None is left out.
+        known: the cache of `Watch.known`.
+    """
     import torch
 
     usable = {
@@ -113,7 +118,7 @@ def _sums(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _in_parts(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """Return norm and sum of a tensor that no cache holds, part by part: the second look at a part finds it there."""
+    """Return norm and sum, of shape (), of a tensor larger than the cache, part by part: each is read twice from it."""
     import torch
 
     with torch.no_grad():
@@ -124,13 +129,13 @@ def _in_parts(tensor: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Digested:
-    """The norms and sums of tensors, and what tells later which of them nothing has written to since.
+    """The norms and sums of tensors, with which to recognise later those that nothing has written to since.
 
-    A write through `.data` leaves a tensor's version as it is, so a sample of its elements has to be the same as well.
+    A write through `.data` leaves a tensor's version as it is, so a sample of its elements is compared as well.
     """
 
     def __init__(self, tensors: list[Tensor], known: Known) -> None:
-        """Keep what is known of tensors so large that a look at a sample costs much less than another digest."""
+        """Keep the numbers of those tensors so large that comparing a sample costs much less than another digest."""
         self._kept = [
             (weakref.ref(tensor), tensor._version, _sample_of(tensor), known[id(tensor)])
             for tensor in tensors
@@ -138,7 +143,7 @@ class Digested:
         ]
 
     def still_known(self) -> Known:
-        """Return what is known of the tensors that are as they were."""
+        """Return the numbers of the unchanged tensors."""
         import torch
 
         present = [(reference(), *kept) for reference, *kept in self._kept]
@@ -175,7 +180,7 @@ def _norm(tensor: Tensor) -> Tensor:
 
 
 def to_host(values: list[Tensor]) -> list[Any]:
-    """Return the numbers of tensors without dimensions, of one dtype, in one transfer."""
+    """Return the numbers of tensors of shape () and of one dtype, in one transfer."""
     import torch
 
     if not values:
@@ -192,8 +197,8 @@ def find_not_finite(tensors: list[Tensor], known: Known) -> list[Tensor]:
     """Return those of the floating tensors that have an infinite element or NaN.
 
     Args:
-        tensors: any shapes and devices.
-        known: what was found out about tensors that nothing has written to since.
+        tensors: of any shapes and devices.
+        known: the norms and sums of tensors that nothing has written to since.
     """
     floating = [tensor for tensor in tensors if tensor.is_floating_point()]
     # A norm needs no memory; that of large elements may itself be infinite.
@@ -202,7 +207,7 @@ def find_not_finite(tensors: list[Tensor], known: Known) -> list[Tensor]:
 
 
 def bit_sums(tensors: list[Tensor]) -> list[int]:
-    """Return a sum over each tensor's bits, which changes with the last bit of one element."""
+    """Return a checksum of each tensor's bits, which changes with the last bit of one element."""
     import torch
 
     kinds = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}

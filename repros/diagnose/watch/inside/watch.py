@@ -1,4 +1,4 @@
-"""The watch of one process: who listens to which observation, and which steps are looked at closely."""
+"""The watch of one process: the listeners of each observation, and the steps that are inspected in full."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _MODULE = f"{__package__}.install"
 
 
 class Options(NamedTuple):
-    """What was asked for."""
+    """The options of `repros watch` that the processes of the program need."""
 
     folder: str
     """Where the processes of the program write their events."""
     every: int = 0
-    """Steps between two close looks, once the doubling ones lie further apart; 0 for doubling alone."""
+    """Also inspect every N-th step; 0 for steps 1, 2, 4, 8, ... alone."""
     only: frozenset[str] = frozenset()
-    """Checks, or the first words of their names, that may speak; empty for all."""
+    """The names or first words of the checks that may report; empty for all."""
     skip: frozenset[str] = frozenset()
-    """Checks, or the first words of their names, that may not."""
+    """The names or first words of the checks that are disabled."""
     also: frozenset[str] = frozenset()
-    """Checks, or the first words of their names, that speak only where they are asked for."""
+    """The first words of the checks that report only on request, as `nan` by `--first-nan`."""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Options:
-        """Read the options that another process has set, as `to_environ` gives them."""
+        """Read the environment variables of `to_environ`."""
         named, skip = (
             frozenset(filter(None, environ.get(name, "").split(",")))
             for name in (contract.WATCH_ONLY, contract.WATCH_SKIP)
@@ -43,7 +43,7 @@ class Options(NamedTuple):
         return cls(environ[contract.WATCH], int(every) if every.isdigit() else 0, only, skip, also)
 
     def to_environ(self) -> dict[str, str]:
-        """Return the environment variables of a process that is to observe itself."""
+        """Return the environment variables by which a process watches itself."""
         return {
             contract.WATCH: self.folder,
             contract.WATCH_MODULE: _MODULE,
@@ -60,10 +60,10 @@ class _Channel:
 
     def __init__(self, receivers: tuple[Listener, ...] = ()) -> None:
         self.receivers = receivers
-        """What receives each: looked up once, since some are made many times in a step."""
+        """The listeners and observers, in one tuple: some observations are made many times in a step."""
         self.count = 0
         self.moment = 0
-        """The last one's place among all observations."""
+        """The number of the last observation of this kind among all observations."""
 
 
 _NEVER = _Channel()
@@ -73,21 +73,21 @@ class Watch:
     """The listeners of this process, and what all checks share."""
 
     def __init__(self, events: Events) -> None:
-        """Begin without listeners, and off.
+        """Create a disabled watch without listeners.
 
         Args:
-            events: where findings go.
+            events: receives findings and failures.
         """
         self.events = events
         self.options: Options | None = None
-        """What was asked for; None while nothing is watched."""
+        """None while the watch is disabled."""
         self.compiles = False
-        """Whether the program compiles modules: hooks on modules would be compiled with them, so they are off."""
+        """Whether the program compiles modules. Hooks on modules are off then: they would be compiled with them."""
         self._listeners: dict[str, list[Listener]] = {}
         self._observers: dict[str, list[Listener]] = {}
         self._channels: dict[str, _Channel] = {}
         self._moment = 0
-        self._said: set[tuple[object, ...]] = set()
+        self._reported: set[tuple[object, ...]] = set()
         self._known: tuple[int, Known] = (0, {})
 
     def begin(self, options: Options) -> None:
@@ -97,11 +97,11 @@ class Watch:
         self.events.wrappers.clear()
         self._listeners.clear()
         self._channels.clear()
-        self._said.clear()
-        self.tell("begins")
+        self._reported.clear()
+        self.notify("begins")
 
     def end(self) -> None:
-        """Stop: observations are passed on no longer, and nothing is written."""
+        """Disable the watch: nothing is observed and nothing is written."""
         self.options = None
         self.events.redirect(None)
 
@@ -113,14 +113,14 @@ class Watch:
             self._connect(observation)
 
     def ignore(self, observation: str, listener: Listener) -> None:
-        """Call `listener` no longer, until it listens again: a check that waits for nothing costs nothing then."""
+        """Remove `listener` until it listens again: a check that waits for nothing costs nothing."""
         listeners = self._listeners.get(observation, [])
         if listener in listeners:
             listeners.remove(listener)
             self._connect(observation)
 
     def observe(self, observation: str, observer: Listener) -> None:
-        """Call `observer`, which itself makes observations, with each observation of that name, for good."""
+        """Call `observer`, which makes observations itself, with each observation of that name, for good."""
         self._observers.setdefault(observation, []).append(observer)
         self._connect(observation)
 
@@ -130,15 +130,15 @@ class Watch:
         return channel
 
     def count(self, observation: str) -> int:
-        """Return how often an observation was made since the watch has begun, this time included."""
+        """Return how often an observation was made since the watch began, this time included."""
         return self._channels.get(observation, _NEVER).count
 
     def is_later(self, observation: str, other: str) -> bool:
-        """Return whether an observation was made at all, and the other not since then."""
+        """Return whether an observation was made, and the other one not since then."""
         return self._channels.get(observation, _NEVER).moment > self._channels.get(other, _NEVER).moment
 
-    def tell(self, observation: str, *facts: object) -> None:
-        """Offer an observation to all checks; a check that fails is silent, and the program goes on."""
+    def notify(self, observation: str, *facts: object) -> None:
+        """Pass an observation to all listeners; the error of a listener is recorded, and the program goes on."""
         if self.options is None or self.events.failures > MOST_FAILURES:
             return
         channel = self._channels.get(observation)
@@ -153,33 +153,34 @@ class Watch:
                 self.events.failed(error, observation)
 
     def known(self) -> Known:
-        """Return the norms and sums that receivers of this observation have found so far, for the others to add to.
+        """Return the cache of norms and sums that the receivers of this observation share.
 
-        The program does nothing between two receivers, so no tensor changes until the next observation.
+        The program does nothing between two receivers, so no tensor changes until the next observation, which gets an
+        empty cache.
         """
         if self._known[0] != self._moment:
             self._known = (self._moment, {})
         return self._known[1]
 
     def is_due(self, number: int) -> bool:
-        """Return whether step `number`, from 1, is looked at closely: 1, 2, 4, 8 ... and every N."""
+        """Return whether step `number`, from 1, is inspected in full: steps 1, 2, 4, 8, ... and every N-th one."""
         every = self.options.every if self.options is not None else 0
         return number & (number - 1) == 0 or (every > 0 and number % every == 0)
 
-    def wants(self, check: str) -> bool:
-        """Return whether a check may speak, by `--only` and `--skip`."""
+    def is_enabled(self, check: str) -> bool:
+        """Return whether a check may report, by `--only` and `--skip`."""
         if self.options is None:
             return False
         only = self.options.only | self.options.also if self.options.only else self.options.only
         return is_chosen(check, only, self.options.skip)
 
-    def asks(self, word: str) -> bool:
-        """Return whether checks whose names begin with a word were asked for, which else do not listen at all."""
+    def is_requested(self, word: str) -> bool:
+        """Return whether the checks whose names begin with a word were requested, which else do not listen at all."""
         options = self.options
         return options is not None and any(name.split("_")[0] == word for name in options.also | options.only)
 
-    def find(self, check: str, text: str, *, once: tuple[object, ...] = (), **details: object) -> None:
+    def report(self, check: str, text: str, *, once: tuple[object, ...] = (), **details: object) -> None:
         """Write a finding, once for each value of `once`."""
-        if self.wants(check) and (check, *once) not in self._said:
-            self._said.add((check, *once))
+        if self.is_enabled(check) and (check, *once) not in self._reported:
+            self._reported.add((check, *once))
             self.events.finding(check, text, **details)

@@ -1,1 +1,1 @@
-"""What `repros watch --first-nan` knows of a step: the ranges of tensors, the calls of modules, the graph of a loss."""
+"""The state of a step for `repros watch --first-nan`: ranges of tensors, calls of modules, the graph of a loss."""

@@ -1,4 +1,4 @@
-"""The calls of modules in a step: which of them first gave a value that is not finite, and what they had been given.
+"""The calls of modules in a step: which of them first gave a value that is not finite, and for which inputs.
 
 Torch's global hooks (`register_module_forward_hook`) see all calls, until the program compiles: from then on only the
 call of a compiled module as a whole is seen, since a compiler would trace the hooks with the module.
@@ -13,10 +13,10 @@ import weakref
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from repros.diagnose.watch.inside.nan.ranges import INF, NAN, Range, Ranges, can_look, count_not_finite, tensors_in
+from repros.diagnose.watch.inside.location import user_location
+from repros.diagnose.watch.inside.nan.ranges import INF, NAN, Range, Ranges, can_read, count_not_finite, tensors_in
 from repros.diagnose.watch.inside.observe.compiling import unseen
 from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
-from repros.diagnose.watch.inside.place import user_place
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,36 +28,36 @@ _HELD_BYTES = 256 << 20
 _MOST_UNJUDGED = 2000
 _MOST_SUSPECTS = 50
 _CALLERS = {"_call_impl", "inner"}
-"""The functions of torch that call a module's hooks, and have its keyword arguments."""
+"""The functions of torch that call a module's hooks, whose frames have its keyword arguments."""
 
 
 class Suspect:
     """A place where values that are not finite were first seen."""
 
-    def __init__(self, kind: str, module: Module | None, inputs: list[Range], found: Range, count: int) -> None:
-        """Note what was seen.
+    def __init__(self, kind: str, module: Module | None, inputs: list[Range], value_range: Range, count: int) -> None:
+        """Record the values.
 
         Args:
             kind: `output` (of finite inputs), `between` (in the forward of `module`, before `following`), `outside` (of
                 all modules, before `following`), `arrived` (as an input of `following`, which nothing has computed).
             module: the module; None outside.
             inputs: the ranges of the inputs of `output`.
-            found: the range of what is not finite.
-            count: how many of its values are not.
+            value_range: the range of the values.
+            count: how many of the values are not finite.
         """
-        self.kind, self.module, self.inputs, self.found, self.count = kind, module, inputs, found, count
-        self.kinds = found.kinds
+        self.kind, self.module, self.inputs, self.value_range, self.count = kind, module, inputs, value_range, count
+        self.kinds = value_range.kinds
         self.before: Module | None = None
-        """The module that was called last before, in the forward of `module`."""
+        """The previous module that was called in the forward of `module`."""
         self.following: Module | None = None
         self.place: str | None = None
         self.is_absorbed = False
-        """Whether a module that was given these values has returned finite ones."""
+        """Whether a module that got these values has returned finite ones."""
         self.is_passed_on = False
 
     @property
     def site(self) -> tuple[object, ...]:
-        """What tells this place from others, in each step."""
+        """What identifies this place in every step."""
         return (self.kind, id(self.module), id(self.following))
 
 
@@ -71,18 +71,17 @@ class _Call:
 
 
 class Calls:
-    """The suspects of this step, in the order of time."""
+    """The suspects of this step, in the order of time; :meth:`on` attaches the hooks."""
 
     def __init__(self) -> None:
-        """Begin without any; :meth:`on` attaches the hooks."""
         self.ranges = Ranges()
         self.suspects: list[Suspect] = []
         self.roots: weakref.WeakSet[Module] = weakref.WeakSet()
         """The outermost modules that were called."""
         self.last: tuple[Module, list[Range]] | None = None
-        """The outermost module that has returned last, and the ranges of what it gave."""
+        """The outermost module that has returned last, and the ranges of its outputs."""
         self.is_paused = False
-        """While a backward runs, in which checkpoints call modules again."""
+        """True while a backward runs, in which checkpoints call modules again."""
         self._local = threading.local()
         self._unjudged: list[tuple[Any, ...]] = []
         self._held = 0
@@ -90,7 +89,7 @@ class Calls:
         self._is_on = False
 
     def on(self, module: ModuleType) -> None:
-        """Look at all calls; `module` is torch.nn.modules.module."""
+        """Observe all calls; `module` is torch.nn.modules.module."""
         self.off()
         self._is_on = True
         self._handles = [
@@ -99,19 +98,19 @@ class Calls:
         ]
 
     def off(self) -> None:
-        """Look at no call."""
+        """Observe no call."""
         for handle in self._handles:
             handle.remove()
         self._handles, self._is_on = [], False
 
     def follow_compiled(self) -> None:
-        """Look at the calls of compiled modules alone, from outside."""
+        """Observe the calls of compiled modules alone, as a whole."""
         was_on = self._is_on
         self.off()
         self._is_on = was_on
 
     def see_compiled(self, torch: ModuleType) -> None:
-        """Look at the calls of each module that `torch.compile` makes from now on, once the program compiles."""
+        """Observe the calls of each module that `torch.compile` makes from now on, once the program compiles."""
 
         def made(_: object, __: object, compiled: object) -> None:
             # Of this object alone: torch 2.1 and 2.2 make others of its class, of a graph each, and would trace the
@@ -152,7 +151,7 @@ class Calls:
             return
         stack = self._stack
         inputs = []
-        if can_look():
+        if can_read():
             inputs = [(tensor, self.ranges.of(tensor)) for _, tensor in tensors_in(given)]
             if not stack:
                 self.roots.add(module)
@@ -170,11 +169,11 @@ class Calls:
         call = stack.pop()
         if stack:
             stack[-1].last = module
-        if not can_look():
+        if not can_read():
             return
         outputs = [(tensor, self.ranges.of(tensor)) for _, tensor in tensors_in(output)]
         if not stack and outputs:
-            self.last = module, [found for _, found in outputs]
+            self.last = module, [value_range for _, value_range in outputs]
         entry = ("returned", module, call.last, call.inputs, outputs)
         self._take(entry, outputs, [*outputs, *call.inputs])
 
@@ -182,13 +181,15 @@ class Calls:
         self, entry: tuple[Any, ...], new: list[tuple[Tensor, Range]], concerned: list[tuple[Tensor, Range]]
     ) -> None:
         """Judge a call at once, or when the ranges of its tensors are read, in the order of time."""
-        if new and (self._unjudged or not all(found.is_read for _, found in new)):
+        if new and (self._unjudged or not all(value_range.is_read for _, value_range in new)):
             self._unjudged.append(entry)
-            self._held += sum(tensor.numel() * tensor.element_size() for tensor, found in new if not found.is_read)
+            self._held += sum(
+                tensor.numel() * tensor.element_size() for tensor, value_range in new if not value_range.is_read
+            )
             if self._held > _HELD_BYTES or len(self._unjudged) > _MOST_UNJUDGED:
                 self.read()
-        elif any(found.kinds for _, found in concerned):
-            self._judge(entry, user_place())
+        elif any(value_range.kinds for _, value_range in concerned):
+            self._judge(entry, user_location())
 
     def read(self) -> None:
         """Read the ranges that are still on accelerators, and judge their calls."""
@@ -212,10 +213,10 @@ class Calls:
         *,
         place: str | None,
     ) -> None:
-        for tensor, found in inputs:
-            if found.kinds and found.origin is None:
-                kind = "between" if parent is not None else "outside" if found.is_computed else "arrived"
-                suspect = self._suspect(kind, parent, [], tensor, found, place)
+        for tensor, value_range in inputs:
+            if value_range.kinds and value_range.origin is None:
+                kind = "between" if parent is not None else "outside" if value_range.is_computed else "arrived"
+                suspect = self._suspect(kind, parent, [], tensor, value_range, place)
                 suspect.before, suspect.following = before, module
 
     def _judge_outputs(
@@ -227,31 +228,52 @@ class Calls:
         *,
         place: str | None,
     ) -> None:
-        origins = [found.origin for _, found in inputs if found.origin is not None]
-        bad = [(tensor, found) for tensor, found in outputs if found.kinds]
+        """Give each output that is not finite its origin: the suspect among the inputs that explains it, or a new one.
+
+        Attention adds a mask of -inf to its scores, softmax returns probabilities, and a norm divides by zero:
+
+            call        input             output            suspects afterwards
+            `mask`                        -inf              S1 (output of `mask`, -inf)
+            `add`       -inf, origin S1   -inf, origin S1   S1 is passed on: -inf explains -inf
+            `softmax`   -inf, origin S1   finite            S1 is absorbed: `first_of` leaves it out, unless passed on
+            `norm`      finite            NaN               S2 (output of `norm`, NaN)
+            `linear`    NaN, origin S2    NaN, origin S2    S2 is passed on
+            a loss of NaN: S1 is usual at its place in earlier steps, so `first_of` returns S2
+
+        If `add` had returned NaN, -inf would not explain it, and `add` would be a suspect itself. NaN explains all
+        kinds of values.
+        """
+        origins = [value_range.origin for _, value_range in inputs if value_range.origin is not None]
+        bad = [(tensor, value_range) for tensor, value_range in outputs if value_range.kinds]
         for origin in origins:
             origin.is_absorbed, origin.is_passed_on = origin.is_absorbed or not bad, origin.is_passed_on or bool(bad)
-        for tensor, found in bad:
-            # A mask of -inf does not explain NaN.
-            explaining = [origin for origin in origins if origin.kinds & NAN or not found.kinds & ~origin.kinds]
-            if found.origin is None and explaining:
-                found.origin = explaining[0]
-            elif found.origin is None:
-                suspect = self._suspect("output", module, [each for _, each in inputs], tensor, found, place)
+        for tensor, value_range in bad:
+            explaining = [origin for origin in origins if origin.kinds & NAN or not value_range.kinds & ~origin.kinds]
+            if value_range.origin is None and explaining:
+                value_range.origin = explaining[0]
+            elif value_range.origin is None:
+                input_ranges = [input_range for _, input_range in inputs]
+                suspect = self._suspect("output", module, input_ranges, tensor, value_range, place)
                 suspect.before = last
 
     def _suspect(
-        self, kind: str, module: Module | None, inputs: list[Range], tensor: Tensor, found: Range, place: str | None
+        self,
+        kind: str,
+        module: Module | None,
+        inputs: list[Range],
+        tensor: Tensor,
+        value_range: Range,
+        place: str | None,
     ) -> Suspect:
-        suspect = Suspect(kind, module, inputs, found, count_not_finite(tensor))
+        suspect = Suspect(kind, module, inputs, value_range, count_not_finite(tensor))
         suspect.place = place
-        found.origin = suspect
+        value_range.origin = suspect
         if len(self.suspects) < _MOST_SUSPECTS:
             self.suspects.append(suspect)
         return suspect
 
     def forget(self) -> None:
-        """Forget the step: what comes next is new."""
+        """Forget the step."""
         self.suspects.clear()
         self.last = None
         self.ranges.forget()
@@ -259,14 +281,14 @@ class Calls:
 
 
 def first_of(suspects: list[Suspect], usual: dict[tuple[object, ...], int]) -> Suspect | None:
-    """Return the suspect that a loss which is not finite most likely comes from.
+    """Return the most likely origin of a loss that is not finite.
 
-    The first with NaN or inf, then the first with -inf, which masks have: of those that are not usual at their place
-    and that no module has made finite again.
+    It is the first suspect with NaN or inf, else the first with -inf, which masks have. Suspects that are usual at
+    their place, and those that a module has made finite again, are left out.
 
     Args:
         suspects: in the order of time.
-        usual: the kinds of values that each place had in steps that ended well.
+        usual: the kinds of values that each place had in steps with a finite loss.
     """
     unusual = [
         suspect
@@ -278,7 +300,7 @@ def first_of(suspects: list[Suspect], usual: dict[tuple[object, ...], int]) -> S
 
 
 def _keywords() -> object:
-    """Return the keyword arguments of the call whose hook runs; global hooks are not given them."""
+    """Return the keyword arguments of the call whose hook runs; global hooks do not get them."""
     frame = sys._getframe(1).f_back
     for _ in range(8):
         if frame is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.nan import graph, weights
 from repros.diagnose.watch.inside.nan.calls import Calls, Suspect
-from repros.diagnose.watch.inside.nan.names import name_of_module, names_of_parameters, place_of_forward
+from repros.diagnose.watch.inside.nan.names import location_of_forward, name_of_module, names_of_parameters
 from repros.diagnose.watch.inside.nan.ranges import NAN, Range, count_not_finite, words_of
 from repros.diagnose.watch.inside.observe.optimizers import steps
 
@@ -26,7 +26,7 @@ _DIVERGING = 1e6
 
 @dataclass
 class Evidence:
-    """What a step has shown, kept until it is known whether the step is taken."""
+    """The first cause in a step, kept until it is known whether the step is taken."""
 
     kind: str
     """`batch`, `output`, `loss`, `gradient`, `step` or `weight`: what was first not finite."""
@@ -35,7 +35,7 @@ class Evidence:
     numbers: dict[str, object] = field(default_factory=dict)
     place: str | None = None
     step: int = 0
-    """The step that it belongs to; 0 for the coming one."""
+    """The optimizer's step; 0 for the coming one."""
     has_bad_loss: bool = True
     bad: set[int] = field(default_factory=set)
     """The parameters whose gradients are not finite, by `id`."""
@@ -47,15 +47,15 @@ class InBatch:
 
     path: str
     tensor: Tensor
-    found: Range
+    value_range: Range
 
     def is_new(self, healthy: dict[str, int]) -> bool:
-        """Return whether no steps have ended well with such values at this place; a loader may be read ahead."""
+        """Return whether steps had no such values at this place with a finite loss; a loader may be read ahead."""
         return healthy.get(self.path, 0) <= 3  # noqa: PLR2004 - as many batches as are remembered
 
 
-def _numbers(suspect_count: int, found: Range, inputs: list[Range]) -> dict[str, object]:
-    numbers: dict[str, object] = {"not_finite": suspect_count, "values": found.size, "dtype": found.dtype}
+def _numbers(suspect_count: int, value_range: Range, inputs: list[Range]) -> dict[str, object]:
+    numbers: dict[str, object] = {"not_finite": suspect_count, "values": value_range.size, "dtype": value_range.dtype}
     whole = _whole(inputs)
     if whole is not None:
         numbers.update(input_minimum=whole[0], input_maximum=whole[1], input_dtype=inputs[0].dtype)
@@ -63,26 +63,27 @@ def _numbers(suspect_count: int, found: Range, inputs: list[Range]) -> dict[str,
 
 
 def _whole(inputs: list[Range]) -> tuple[float, float] | None:
-    finite = [each for each in inputs if not each.kinds]
+    """Return the least and the greatest value of finite inputs; None without any."""
+    finite = [input_range for input_range in inputs if not input_range.kinds]
     if not finite:
         return None
-    return min(each.low for each in finite), max(each.high for each in finite)
+    return min(input_range.low for input_range in finite), max(input_range.high for input_range in finite)
 
 
-def _share(count: int, found: Range) -> str:
-    return f"{count:,} of {found.size:,} values ({found.dtype})"
+def _share(count: int, value_range: Range) -> str:
+    return f"{count:,} of {value_range.size:,} values ({value_range.dtype})"
 
 
 def of_suspect(calls: Calls, suspect: Suspect) -> Evidence:
-    """Return what a module, or the code between two, has done."""
-    what, share = words_of(suspect.kinds), _share(suspect.count, suspect.found)
+    """Return the evidence against a module, or the code between two."""
+    what, share = words_of(suspect.kinds), _share(suspect.count, suspect.value_range)
     if suspect.kind == "output":
         parts = [f"{_named(calls, suspect.module)} is the first to give {what}: {share}", *_how(calls, suspect)]
     else:
         parts = [f"{_where(calls, suspect)} is the first to give {what}: {share}"]
     owner = suspect.module if suspect.module is not None else suspect.following
-    place = suspect.place or place_of_forward(owner)
-    numbers = _numbers(suspect.count, suspect.found, suspect.inputs)
+    place = suspect.place or location_of_forward(owner)
+    numbers = _numbers(suspect.count, suspect.value_range, suspect.inputs)
     return Evidence("output", "; ".join(parts), [_named(calls, owner)], numbers, place)
 
 
@@ -91,7 +92,7 @@ def _named(calls: Calls, module: Module) -> str:
 
 
 def _where(calls: Calls, suspect: Suspect) -> str:
-    """Return the code that has given such values, without `output`'s inputs."""
+    """Return the code that has given such values."""
     if suspect.kind == "output":
         return _named(calls, suspect.module)
     if suspect.kind != "between":
@@ -103,7 +104,7 @@ def _where(calls: Calls, suspect: Suspect) -> str:
 
 
 def _how(calls: Calls, suspect: Suspect) -> Iterator[str]:
-    """Yield what is known of how a module gave such values."""
+    """Yield the known circumstances of a module's output."""
     if type(suspect.module).__name__ == "OptimizedModule":
         yield "compiled code is seen as a whole alone"
     if suspect.before is not None:
@@ -111,7 +112,7 @@ def _how(calls: Calls, suspect: Suspect) -> Iterator[str]:
     whole = _whole(suspect.inputs)
     if whole is not None:
         yield f"its input is finite, from {whole[0]:.4g} to {whole[1]:.4g} ({suspect.inputs[0].dtype})"
-    for given in [each for each in suspect.inputs if each.kinds and each.origin is not None][:1]:
+    for given in [one for one in suspect.inputs if one.kinds and one.origin is not None][:1]:
         origin, what = given.origin, words_of(given.kinds)
         after = f" after {_named(calls, origin.before)}" if origin.before is not None else ""
         if origin.kind == "between":
@@ -120,27 +121,27 @@ def _how(calls: Calls, suspect: Suspect) -> Iterator[str]:
             yield f"it was given {what}, which {_named(calls, origin.module)} gave"
         else:
             yield f"it was given {what}"
-    if suspect.found.dtype == "float16" and suspect.kinds & ~NAN:
+    if suspect.value_range.dtype == "float16" and suspect.kinds & ~NAN:
         yield f"float16 ends at {_LARGEST_HALF}"
 
 
 def of_arrived(calls: Calls, suspect: Suspect, handed: InBatch | None) -> Evidence:
-    """Return that an input of a module was not finite before any module."""
+    """Return the evidence of an input that no module has computed."""
     name, what = name_of_module(suspect.following, calls.roots), words_of(suspect.kinds)
-    text = f"the input of {name} has {what} as it arrives: {_share(suspect.count, suspect.found)}"
+    text = f"the input of {name} has {what} as it arrives: {_share(suspect.count, suspect.value_range)}"
     if handed is not None:
         text += f"; the loader handed them out in batch{handed.path}"
-    return Evidence("batch", text, [name], _numbers(suspect.count, suspect.found, []), suspect.place or None)
+    return Evidence("batch", text, [name], _numbers(suspect.count, suspect.value_range, []), suspect.place or None)
 
 
 def of_batch(handed: InBatch) -> Evidence:
-    """Return that a loader's batch was not finite, which no module was given."""
+    """Return the evidence of a loader's batch that no module was given."""
     count = count_not_finite(handed.tensor)
     text = (
-        f"the loader handed out {words_of(handed.found.kinds)} in batch{handed.path}:"
-        f" {_share(count, handed.found)}; all that modules gave is finite, and the loss is not"
+        f"the loader handed out {words_of(handed.value_range.kinds)} in batch{handed.path}:"
+        f" {_share(count, handed.value_range)}; all that modules gave is finite, and the loss is not"
     )
-    return Evidence("batch", text, [f"batch{handed.path}"], _numbers(count, handed.found, []))
+    return Evidence("batch", text, [f"batch{handed.path}"], _numbers(count, handed.value_range, []))
 
 
 def of_loss(
@@ -151,18 +152,18 @@ def of_loss(
     *,
     is_compiled: bool,
 ) -> Evidence:
-    """Return that a loss is not finite although all modules gave finite values.
+    """Return the evidence of a loss that is not finite although all modules gave finite values.
 
     Args:
         calls: the calls of this step.
         loss: the ranges of the loss.
-        operation: that which has given such values, and what it was given.
-        before: the least and the greatest value that the outermost module gave a step before.
+        operation: the one that has given such values, and its input.
+        before: the least and the greatest output of the outermost module one step before.
         is_compiled: whether the program compiles.
     """
     kinds = 0
-    for each in loss:
-        kinds |= each.kinds
+    for value_range in loss:
+        kinds |= value_range.kinds
     text = f"the loss is {words_of(kinds)}, and all that modules gave is finite"
     if operation is not None:
         text += f": {operation[0].partition('Backward')[0].lower()} was given {operation[1]} ({operation[0]})"
@@ -178,21 +179,21 @@ def of_loss(
 
 
 def last_given(calls: Calls) -> tuple[float, float] | None:
-    """Return the least and the greatest value that the outermost module gave that has returned last."""
+    """Return the least and the greatest output of the outermost module that has returned last."""
     return _whole(calls.last[1]) if calls.last is not None else None
 
 
 def of_gradients(
     calls: Calls, roots: list[Node | None], loss: list[Range], bad: set[int], norms: dict[int, float]
 ) -> Evidence:
-    """Return which gradient is the first that is not finite, and which operation the graph has there."""
+    """Return the first gradient that is not finite, with the operation that the graph has there."""
     names = names_of_parameters(calls.roots)
     held = weights.held()
     first = graph.nearest_parameter(roots, bad)
     if first is None:
         first = [key for key in held if key in bad][-1]
     operation = graph.operation_of_gradient(roots, bad, set(norms) - bad)
-    value = ", ".join(f"{each.high:.4g}" for each in loss[:1])
+    value = ", ".join(f"{value_range.high:.4g}" for value_range in loss[:1])
     text = (
         f"the gradient of {names.get(first, 'a parameter')} is the first that is not finite, and the loss is"
         f" ({value}): {len(bad):,} of {len(norms):,} gradients"
@@ -200,12 +201,12 @@ def of_gradients(
     if operation is not None:
         text += f"; on the way from the loss to them and to no other lies {operation}"
     numbers: dict[str, object] = {"gradients_not_finite": len(bad), "gradients": len(norms)}
-    found = [names.get(key, "") for key in [first, *(key for key in held if key in bad and key != first)]]
-    return Evidence("gradient", text, [*filter(None, found)][:_MOST_NAMES], numbers, has_bad_loss=False)
+    shown = [names.get(key, "") for key in [first, *(key for key in held if key in bad and key != first)]]
+    return Evidence("gradient", text, [*filter(None, shown)][:_MOST_NAMES], numbers, has_bad_loss=False)
 
 
 def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence:
-    """Return which optimizer's step has made parameters not finite; or that they were so before any."""
+    """Return the optimizer's step that has made parameters not finite, or that they were so before any."""
     names, held = names_of_parameters(calls.roots), weights.held()
     ordered = [key for key in held if key in bad]
     key = ordered[0]
@@ -213,7 +214,7 @@ def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence
     numbers: dict[str, object] = {"parameters_not_finite": len(bad), "parameters": len(held)}
     optimizer, group = weights.owner_of(key) or (None, {})
     number = steps.get(optimizer, 0) if optimizer is not None else 0
-    shown = [names.get(each, "") for each in ordered]
+    shown = [names.get(parameter, "") for parameter in ordered]
     if not number:
         text = f"{name} is not finite before the first step: it was made or loaded so"
         return Evidence("weight", text, [*filter(None, shown)][:_MOST_NAMES], numbers)
@@ -229,15 +230,15 @@ def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence
 
 
 def of_buffers(calls: Calls, suspect: Suspect | None) -> Evidence | None:
-    """Return that a module gave values that are not finite since a buffer or a frozen parameter of its own is not."""
+    """Return the evidence of a buffer or frozen parameter that is not finite, of the module of a suspect."""
     if suspect is None or suspect.kind != "output" or suspect.module is None:
         return None
     module = suspect.module
     own = {**module._parameters, **module._buffers}
-    floating = {name: each for name, each in own.items() if each is not None and each.is_floating_point()}
+    floating = {name: tensor for name, tensor in own.items() if tensor is not None and tensor.is_floating_point()}
     _, bad = weights.not_finite(floating, {})
     if not bad:
         return None
     name = name_of_module(module, calls.roots)
     text = f"{min(bad)} of {name} is not finite, and no optimizer holds it: {words_of(suspect.kinds)} comes of it"
-    return Evidence("weight", text, sorted(bad), _numbers(suspect.count, suspect.found, suspect.inputs))
+    return Evidence("weight", text, sorted(bad), _numbers(suspect.count, suspect.value_range, suspect.inputs))

@@ -1,4 +1,4 @@
-"""The graph of a loss: which operation gives a value, or a gradient, that is not finite."""
+"""The graph of a loss: the operation that gives a value, or a gradient, that is not finite."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SINGULAR = (
     *("Reciprocal", "Norm", "LinalgVectorNorm", "Exp", "Expm1", "Cdist", "Atan2", "Prod", "Logsumexp", "StdMean"),
     *("LinalgEigh", "LinalgSvd", "LinalgEig", "LinalgQr", "LinalgInvEx", "Softmax", "LogSoftmax"),
 )
-"""Operations whose derivative, or value, is infinite or no number somewhere, by the beginning of their nodes' names."""
+"""Operations whose derivative or value is infinite or NaN somewhere, by the prefix of their nodes' names."""
 _MULTIPLYING = ("Mul", "Bmm", "Mm", "Addmm")
-"""Those that make NaN of 0 times inf alone."""
+"""Operations that give NaN for 0 times inf alone."""
 
 _POLES: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
     "LogBackward0": ("_saved_self", lambda x: x <= 0, "values of at most 0"),
@@ -33,17 +33,17 @@ _POLES: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
     "AcosBackward0": ("_saved_self", lambda x: x.abs() > 1, "values beyond 1"),
     "AsinBackward0": ("_saved_self", lambda x: x.abs() > 1, "values beyond 1"),
 }
-"""What an operation keeps for its backward, what of that makes its value infinite or no number, and that in words."""
+"""By node: the attribute with a tensor that the operation saved, its values at a pole, and these in words."""
 
 
 def _walk(roots: list[Node | None]) -> list[Node]:
     """Return the nodes of a graph, the nearest to the loss first."""
     order = [root for root in roots if root is not None]
-    seen = {id(node) for node in order}
+    visited = {id(node) for node in order}
     for node in order:  # which grows
         for following, _ in node.next_functions:
-            if following is not None and id(following) not in seen and len(order) < _MOST_NODES:
-                seen.add(id(following))
+            if following is not None and id(following) not in visited and len(order) < _MOST_NODES:
+                visited.add(id(following))
                 order.append(following)
     return order
 
@@ -58,7 +58,7 @@ def nearest_parameter(roots: list[Node | None], bad: set[int]) -> int | None:
 
 
 def operation_of_gradient(roots: list[Node | None], bad: set[int], good: set[int]) -> str | None:
-    """Return the node that most likely made gradients not finite, such as `SqrtBackward0`; None if no one stands out.
+    """Return the node that most likely made gradients not finite, such as `SqrtBackward0`; None if no node qualifies.
 
     That is an operation with a pole, or one that the program wrote itself, from which the backward reaches parameters
     of `bad` and none of `good`; the nearest to the loss. `bad` and `good` hold `id`s.
@@ -70,7 +70,7 @@ def operation_of_gradient(roots: list[Node | None], bad: set[int], good: set[int
     for names in (_SINGULAR, _MULTIPLYING):
         for node in only_bad:
             name = type(node).__name__
-            if name.startswith(tuple(f"{each}Backward" for each in names)):
+            if name.startswith(tuple(f"{operation}Backward" for operation in names)):
                 return name
             if names is _SINGULAR and isinstance(node, _custom()):
                 return name
@@ -93,24 +93,25 @@ def _reach(order: list[Node], below: dict[int, tuple[bool, bool]], bad: set[int]
         if id(node) in below:
             waiting.pop()
             continue
-        following = [each for each, _ in node.next_functions if each is not None]
-        missing = [each for each in following if id(each) not in below]
+        following = [successor for successor, _ in node.next_functions if successor is not None]
+        missing = [successor for successor in following if id(successor) not in below]
         if missing and id(node) not in opened:
             opened.add(id(node))
             waiting += missing
             continue
         key = id(getattr(node, "variable", None))
-        parts = [below.get(id(each), (False, False)) for each in following]
+        parts = [below.get(id(successor), (False, False)) for successor in following]
         below[id(node)] = (key in bad or any(b for b, _ in parts), key in good or any(g for _, g in parts))
         waiting.pop()
 
 
 def operation_of_value(roots: list[Node | None]) -> tuple[str, str] | None:
-    """Return the operation in a loss's graph that has left the numbers, and what it was given, before the backward.
+    """Return the operation in a loss's graph whose value is not finite, and its input in words, before the backward.
 
-    The farthest from the loss counts. It looks at what nodes have kept, so not where hooks unpack that.
+    It is the farthest one from the loss. This reads the tensors that nodes have saved, so it must not be called where
+    hooks unpack them.
     """
-    found = None
+    operation = None
     for node in _walk(roots):
         name = type(node).__name__
         if name in _POLES:
@@ -121,5 +122,5 @@ def operation_of_value(roots: list[Node | None]) -> tuple[str, str] | None:
             except (RuntimeError, AttributeError):  # freed, or not kept by this release
                 continue
             if is_here:
-                found = name, words
-    return found
+                operation = name, words
+    return operation

@@ -1,17 +1,17 @@
-"""The names of modules and parameters, by the outermost module that has them."""
+"""The names of modules and parameters, below the outermost module that has them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from repros.diagnose.watch.inside.place import is_library
+from repros.diagnose.watch.inside.location import is_library
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
 _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module")
-"""The attributes by which a wrapper has what it wraps: names are those of the program's own module."""
+"""The attributes with the wrapped module: names are those of the program's own module."""
 
 
 def _unwrapped(module: Module) -> Module:
@@ -58,7 +58,7 @@ def _clean(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in {"_orig_mod", "_fsdp_wrapped_module"})
 
 
-def place_of_forward(module: Module) -> str | None:
+def location_of_forward(module: Module) -> str | None:
     """Return `file:line forward` of a module's class if that is the program's own; None for a library's."""
     code = getattr(getattr(type(module), "forward", None), "__code__", None)
     if code is None or is_library(code.co_filename):

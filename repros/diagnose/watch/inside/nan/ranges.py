@@ -1,4 +1,4 @@
-"""Ranges of tensors, which tell what is not finite: one pass over each, read from accelerators in one transfer."""
+"""The ranges of tensors, which show what is not finite: one pass over each, read from accelerators in one transfer."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ class Range:
     __slots__ = ("dtype", "high", "is_computed", "is_read", "kinds", "low", "origin", "size")
 
     def __init__(self, tensor: Tensor) -> None:
-        """Begin without the values."""
         self.low, self.high, self.kinds, self.is_read = math.nan, math.nan, 0, False
         self.dtype = str(tensor.dtype).rpartition(".")[2]
         self.size = int(tensor.numel())
         self.is_computed = tensor.grad_fn is not None
-        """Whether it has a graph: no data that was loaded has one."""
+        """Whether it has a graph, as no loaded data has."""
         self.origin: Any = None
         """The `calls.Suspect` that these values come from; None for finite ones."""
 
     def set(self, low: float, high: float) -> None:
-        """Note the values."""
+        """Set both values."""
         self.low, self.high, self.is_read = low, high, True
         if low != low or high != high:  # noqa: PLR0124 - NaN
             self.kinds = NAN
@@ -84,8 +83,8 @@ def _readable(value: object) -> Tensor | None:
     return local if is_plain(local) and local.is_floating_point() and local.element_size() > 1 else None
 
 
-def can_look() -> bool:
-    """Return whether an operator of ours is seen by nobody: no tracer, functional transform, mode or CUDA graph."""
+def can_read() -> bool:
+    """Return whether operators run unobserved now: by no tracer, functional transform, mode or CUDA graph capture."""
     torch = sys.modules["torch"]
     c = torch._C
     if c._get_tracing_state() is not None or c._len_torch_dispatch_stack() > 0:
@@ -101,7 +100,6 @@ class Ranges:
     """The ranges of the tensors of this step, each computed once while nothing writes to it."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._known: dict[int, tuple[weakref.ref[Tensor], int, Range]] = {}
         self._unread: list[tuple[Range, tuple[Tensor, Tensor]]] = []
 
@@ -113,14 +111,14 @@ class Ranges:
             return known[2]
         if len(self._known) > _MOST_KNOWN:  # a long evaluation, without a step
             self._known.clear()
-        found = Range(tensor)
+        value_range = Range(tensor)
         both = _extremes(tensor)
         if tensor.device.type == "cpu":
-            found.set(float(both[0]), float(both[1]))
+            value_range.set(float(both[0]), float(both[1]))
         else:
-            self._unread.append((found, both))
-        self._known[id(tensor)] = (weakref.ref(tensor), version, found)
-        return found
+            self._unread.append((value_range, both))
+        self._known[id(tensor)] = (weakref.ref(tensor), version, value_range)
+        return value_range
 
     def read(self) -> None:
         """Read what the accelerators have computed, in one transfer for each device."""
@@ -128,12 +126,12 @@ class Ranges:
         import torch
 
         by_device: dict[device, list[tuple[Range, tuple[Tensor, Tensor]]]] = {}
-        for found, both in unread:
-            by_device.setdefault(both[0].device, []).append((found, both))
+        for value_range, both in unread:
+            by_device.setdefault(both[0].device, []).append((value_range, both))
         for pairs in by_device.values():
             values = torch.stack([value.double() for _, both in pairs for value in both]).tolist()
-            for (found, _), low, high in zip(pairs, values[::2], values[1::2]):
-                found.set(low, high)
+            for (value_range, _), low, high in zip(pairs, values[::2], values[1::2]):
+                value_range.set(low, high)
 
     def forget(self) -> None:
         """Forget the tensors of the last step."""
@@ -141,6 +139,7 @@ class Ranges:
 
 
 def _extremes(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the least and the greatest value, each of shape ()."""
     import torch
 
     with torch.no_grad():

@@ -19,13 +19,13 @@ _Key = TypeVar("_Key", int, str)
 
 def optimizers() -> list[Optimizer]:
     """Return the live optimizers."""
-    return [*{id(each): each for each in [*steps, *unstepped]}.values()]
+    return [*{id(optimizer): optimizer for optimizer in [*steps, *unstepped]}.values()]
 
 
 def held(some: list[Optimizer] | None = None) -> dict[int, Parameter]:
-    """Return the parameters of optimizers, by `id`; of all that live if none are given."""
+    """Return the parameters of optimizers, by `id`; of all live optimizers if none are given."""
     chosen = optimizers() if some is None else some
-    return {id(parameter): parameter for each in chosen for parameter in parameters_of(each)}
+    return {id(parameter): parameter for optimizer in chosen for parameter in parameters_of(optimizer)}
 
 
 def _local(tensor: Tensor) -> Tensor:
@@ -38,12 +38,12 @@ def not_finite(tensors: dict[_Key, Tensor | None], known: Known) -> tuple[dict[_
     """Return the norm of each tensor that can be read, and the keys of those with a value that is not finite.
 
     Args:
-        tensors: floating ones, by any key; None is left out.
-        known: what was found out about tensors that nothing has written to since.
+        tensors: floating ones of any shapes, by any key; None is left out.
+        known: the norms and sums of tensors that nothing has written to since.
     """
     local = {key: _local(tensor) for key, tensor in tensors.items() if tensor is not None}
     floating: dict[_Key, Tensor] = {
-        key: each for key, each in local.items() if is_plain(each) and each.is_floating_point()
+        key: tensor for key, tensor in local.items() if is_plain(tensor) and tensor.is_floating_point()
     }
     norms = dict(zip(floating, norms_of([*floating.values()], known)))
     # The norm of large elements may itself be infinite.
@@ -63,14 +63,18 @@ def owner_of(key: int) -> tuple[Optimizer, dict[str, Any]] | None:
 def rates() -> list[str]:
     """Return what each optimizer is and its largest learning rate, `SGD at the learning rate 0.1`."""
     return [
-        f"{type(each).__name__} at the learning rate {max(float(group.get('lr', 0)) for group in each.param_groups):g}"
-        for each in optimizers()
-        if each.param_groups
+        f"{type(optimizer).__name__} at the learning rate {_rate(optimizer):g}"
+        for optimizer in optimizers()
+        if optimizer.param_groups
     ]
 
 
+def _rate(optimizer: Optimizer) -> float:
+    return max(float(group.get("lr", 0)) for group in optimizer.param_groups)
+
+
 def reasons(optimizer: Optimizer, group: dict[str, Any], parameter: Parameter, gradient: float | None) -> Iterator[str]:
-    """Yield what speaks for why a step made a parameter not finite.
+    """Yield the evidence for why a step made a parameter not finite.
 
     Args:
         optimizer: the optimizer.

@@ -1,1 +1,1 @@
-"""The observations: each is made once, by a public hook where there is one, else by a narrow patch."""
+"""The observations: each is made once, by a public hook where one exists, else by a narrow patch."""

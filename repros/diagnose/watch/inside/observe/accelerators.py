@@ -1,4 +1,4 @@
-"""What accelerate does.
+"""Observations of accelerate.
 
 `objects_prepared(accelerator)` and `prepared_loader(loader)`: after `prepare`, and for each loader that it returns;
 `checkpoint_loaded(accelerator, folder)`: after `load_state`; `skipping(sampler)` and `skipped(sampler)`: a pass begins
@@ -52,28 +52,28 @@ def _patch_accelerator(watch: Watch, module: ModuleType) -> None:
         folders[:] = [kwargs.get("input_dir", args[0] if args else None)]
 
     def loaded(args: Args, *_: object) -> None:
-        watch.tell("checkpoint_loaded", args[0], folders.pop() if folders else None)
+        watch.notify("checkpoint_loaded", args[0], folders.pop() if folders else None)
 
     def gathered(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("gathered_for_metrics", args[1] if len(args) > 1 else next(iter(kwargs.values()), None))
+        watch.notify("gathered_for_metrics", args[1] if len(args) > 1 else next(iter(kwargs.values()), None))
 
     # `load_state` may choose the folder itself, and hands it to this function.
     around(module, "load_accelerator_state", before=loading)
     around(kind, "load_state", after=loaded)
-    around(kind, "prepare", after=lambda args, *_: watch.tell("objects_prepared", args[0]))
-    around(kind, "prepare_data_loader", returned=lambda _, __, loader: watch.tell("prepared_loader", loader))
+    around(kind, "prepare", after=lambda args, *_: watch.notify("objects_prepared", args[0]))
+    around(kind, "prepare_data_loader", returned=lambda _, __, loader: watch.notify("prepared_loader", loader))
     around(kind, "gather_for_metrics", before=gathered)
 
 
 def _patch_loaders(watch: Watch, module: ModuleType) -> None:
-    around(module.DataLoaderStateMixin, "end", before=lambda args, _: watch.tell("loader_ended", args[0]))
+    around(module.DataLoaderStateMixin, "end", before=lambda args, _: watch.notify("loader_ended", args[0]))
     original = module.SkipBatchSampler.__iter__
 
     @functools.wraps(original)
     def observed(sampler: SkipBatchSampler) -> Iterator[object]:
-        watch.tell("skipping", sampler)
+        watch.notify("skipping", sampler)
         yield from original(sampler)
-        watch.tell("skipped", sampler)
+        watch.notify("skipped", sampler)
 
     module.SkipBatchSampler.__iter__ = observed
 
@@ -81,10 +81,10 @@ def _patch_loaders(watch: Watch, module: ModuleType) -> None:
 def _patch_optimizer(watch: Watch, module: ModuleType) -> None:
     def stepping(args: Args, _: object) -> None:
         if not args[0].gradient_state.sync_gradients:
-            watch.tell("step_waits", args[0].optimizer)
+            watch.notify("step_waits", args[0].optimizer)
 
     around(module.AcceleratedOptimizer, "step", before=stepping)
 
 
 def _patch_scheduler(watch: Watch, module: ModuleType) -> None:
-    around(module.AcceleratedScheduler, "step", after=lambda args, *_: watch.tell("schedule_stepped", args[0]))
+    around(module.AcceleratedScheduler, "step", after=lambda args, *_: watch.notify("schedule_stepped", args[0]))

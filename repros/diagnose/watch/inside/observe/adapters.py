@@ -1,4 +1,4 @@
-"""What PEFT does with adapters.
+"""Observations of PEFT's adapters.
 
 `adapting(model)` and `adapted(model)`: a PeftModel is made of a model. `adapter_loading(model)` and
 `adapter_loaded(model, name)`: around `load_adapter`; `adapter_filled(model, name, state, result)`: a state was loaded;
@@ -58,18 +58,18 @@ def _patch_model(watch: Watch, kind: type) -> None:
         if kwargs.get("is_main_process", True):
             folder = kwargs.get("save_directory", args[1] if len(args) > 1 else None)
             names = kwargs.get("selected_adapters") or list(args[0].peft_config)
-            watch.tell("adapters_saved", args[0], folder, names)
+            watch.notify("adapters_saved", args[0], folder, names)
 
     def adapting(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("adapting", kwargs.get("model", args[1] if len(args) > 1 else None))
+        watch.notify("adapting", kwargs.get("model", args[1] if len(args) > 1 else None))
 
     def loaded(args: Args, kwargs: Kwargs, _: object) -> None:
         name = kwargs.get("adapter_name", args[2] if len(args) > 2 else None)  # noqa: PLR2004
-        watch.tell("adapter_loaded", args[0], name)
+        watch.notify("adapter_loaded", args[0], name)
 
-    around(kind, "__init__", before=adapting, after=lambda args, *_: watch.tell("adapted", args[0]))
-    around(kind, "load_adapter", before=lambda args, _: watch.tell("adapter_loading", args[0]), after=loaded)
-    around(kind, "set_adapter", after=lambda args, *_: watch.tell("adapter_set", args[0]))
+    around(kind, "__init__", before=adapting, after=lambda args, *_: watch.notify("adapted", args[0]))
+    around(kind, "load_adapter", before=lambda args, _: watch.notify("adapter_loading", args[0]), after=loaded)
+    around(kind, "set_adapter", after=lambda args, *_: watch.notify("adapter_set", args[0]))
     around(kind, "save_pretrained", after=saved)
     # Without a task it calls the innermost model itself; the classes of tasks call the tuner.
     _patch_forward(watch, kind, lambda model: model.base_model)
@@ -81,17 +81,17 @@ def _patch_tuner(watch: Watch, kind: type) -> None:
 
 
 def _patch_forward(watch: Watch, kind: type, tuner_of: Callable[[Any], Any]) -> None:
-    def told(observation: str, called: Module, *facts: object) -> None:
+    def notify(observation: str, called: Module, *facts: object) -> None:
         tuner = tuner_of(called)
         tuners = sys.modules.get("peft.tuners.tuners_utils")
         if tuners is not None and isinstance(tuner, tuners.BaseTuner):  # not for prompts, which have no layers
-            watch.tell(observation, tuner, *facts)
+            watch.notify(observation, tuner, *facts)
 
     around(
         kind,
         "forward",
-        before=lambda args, kwargs: told("adapted_fed", args[0], kwargs),
-        after=lambda args, *_: told("adapted_gave", args[0]),
+        before=lambda args, kwargs: notify("adapted_fed", args[0], kwargs),
+        after=lambda args, *_: notify("adapted_gave", args[0]),
     )
 
 
@@ -102,16 +102,16 @@ def _patch_lora(watch: Watch, kind: type) -> None:
             around(
                 kind,
                 name,
-                before=lambda args, kwargs: watch.tell("merging", args[0]) if kwargs.get("merge", True) else None,
-                after=lambda args, kwargs, _: watch.tell("merged", args[0]) if kwargs.get("merge", True) else None,
+                before=lambda args, kwargs: watch.notify("merging", args[0]) if kwargs.get("merge", True) else None,
+                after=lambda args, kwargs, _: watch.notify("merged", args[0]) if kwargs.get("merge", True) else None,
             )
     if "set_adapter" in vars(kind):
-        around(kind, "set_adapter", after=lambda args, *_: watch.tell("adapter_set", args[0]))
+        around(kind, "set_adapter", after=lambda args, *_: watch.notify("adapter_set", args[0]))
 
 
 def _patch_preparation(watch: Watch, module: ModuleType) -> None:
     def prepared(args: Args, kwargs: Kwargs, _: object) -> None:
-        watch.tell("kbit_prepared", kwargs.get("model", args[0] if args else None))
+        watch.notify("kbit_prepared", kwargs.get("model", args[0] if args else None))
 
     around(module, "prepare_model_for_kbit_training", after=prepared)
 
@@ -120,6 +120,6 @@ def _patch_loading(watch: Watch, module: ModuleType) -> None:
     def filled(args: Args, kwargs: Kwargs, result: object) -> None:
         names = ("model", "peft_model_state_dict", "adapter_name")
         given = {**dict(zip(names, args)), **kwargs}
-        watch.tell("adapter_filled", given["model"], given.get("adapter_name", "default"), given[names[1]], result)
+        watch.notify("adapter_filled", given["model"], given.get("adapter_name", "default"), given[names[1]], result)
 
     around(module, "set_peft_model_state_dict", returned=filled)

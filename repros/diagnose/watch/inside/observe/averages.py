@@ -1,4 +1,4 @@
-"""`average_made`, `average_updated`, `average_called`: what becomes of a `torch.optim.swa_utils.AveragedModel`."""
+"""`average_made`, `average_updated`, `average_called`: calls of a `torch.optim.swa_utils.AveragedModel`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def attach(watch: Watch) -> None:
 
     def patch(module: ModuleType) -> None:
         kind = module.AveragedModel
-        around(kind, "__init__", after=lambda args, *_: watch.tell("average_made", args[0]))
-        around(kind, "update_parameters", before=lambda args, _: watch.tell("average_updated", args[0]))
-        around(kind, "forward", before=lambda args, _: watch.tell("average_called", args[0]))
+        around(kind, "__init__", after=lambda args, *_: watch.notify("average_made", args[0]))
+        around(kind, "update_parameters", before=lambda args, _: watch.notify("average_updated", args[0]))
+        around(kind, "forward", before=lambda args, _: watch.notify("average_called", args[0]))
 
     when_imported("torch.optim.swa_utils", patch)

@@ -1,8 +1,8 @@
 """`before_backward()`, `differentiating(tensors)` and `after_backward()`: around each outermost backward pass.
 
-`after_close_backward()`: after one whose gradients are for a step that is looked at, or while no step was made.
+`after_inspected_backward()`: after one whose gradients are for an inspected step, or while no step was made.
 `inner_backward()`: one inside it. `hooks_saved()`: from now on a hook decides what the graph keeps, and runs when that
-is looked at.
+is read.
 
 `torch.autograd.backward` is patched, which `Tensor.backward` calls. A backward inside another (a reentrant
 checkpoint's) is part of it.
@@ -30,18 +30,18 @@ def attach(watch: Watch) -> None:
     def begins(tensors: object) -> None:
         nonlocal depth
         depth += 1
-        watch.tell("before_backward" if depth == 1 else "inner_backward")
+        watch.notify("before_backward" if depth == 1 else "inner_backward")
         if depth == 1:
-            watch.tell("differentiating", tensors)
+            watch.notify("differentiating", tensors)
 
     @compiling.unseen
     def ended(*, returned: bool) -> None:
         nonlocal depth
         depth -= 1
         if depth == 0 and returned:
-            watch.tell("after_backward")
+            watch.notify("after_backward")
             if not watch.count("before_step") or unstepped or is_step_due(watch):
-                watch.tell("after_close_backward")
+                watch.notify("after_inspected_backward")
 
     def patch(module: Any) -> None:
         original = module.backward
@@ -65,4 +65,4 @@ def attach(watch: Watch) -> None:
 
 
 def _patch_hooks(watch: Watch, module: ModuleType) -> None:
-    around(module.saved_tensors_hooks, "__enter__", before=lambda *_: watch.tell("hooks_saved"))
+    around(module.saved_tensors_hooks, "__enter__", before=lambda *_: watch.notify("hooks_saved"))

@@ -23,10 +23,10 @@ def attach(watch: Watch) -> None:
     def clipping(args: Args, kwargs: Kwargs) -> None:
         parameters = kwargs.get("parameters", args[0] if args else None)
         most = kwargs.get("max_norm", kwargs.get("clip_value", args[1] if len(args) > 1 else None))
-        watch.tell("clipping", parameters, most)
+        watch.notify("clipping", parameters, most)
 
     def clipped(args: Args, kwargs: Kwargs, norm: Tensor) -> None:
-        watch.tell("clipped", kwargs.get("max_norm", args[1] if len(args) > 1 else None), norm)
+        watch.notify("clipped", kwargs.get("max_norm", args[1] if len(args) > 1 else None), norm)
 
     def patch(module: ModuleType) -> None:
         exporting = sys.modules.get("torch.nn.utils")

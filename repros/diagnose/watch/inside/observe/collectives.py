@@ -42,7 +42,7 @@ def attach(watch: Watch) -> None:
     """Observe collectives once torch.distributed is imported."""
 
     def begins(name: str, args: Args, kwargs: Kwargs) -> None:
-        watch.tell("collective", args[0], name, list(_tensors([*args[1:], *kwargs.values()])))
+        watch.notify("collective", args[0], name, list(_tensors([*args[1:], *kwargs.values()])))
 
     def patch(_: object) -> None:
         from torch._C._distributed_c10d import ProcessGroup

@@ -1,7 +1,7 @@
-"""`compiles()` and `compiled(module)`: the program is about to compile or export; and what it compiles does not see.
+"""`compiles()` and `compiled(module)`: the program is about to compile or export; and hiding observers from compilers.
 
-A compiler traces whatever Python runs, ours too: under `fullgraph=True` it would refuse the program. So an observer
-that is wrapped in :func:`unseen` does nothing while a graph is traced, and is not looked into where it runs.
+A compiler traces all Python code, observers included: under `fullgraph=True` it would refuse the program. So an
+observer that is wrapped in :func:`unseen` does nothing while a graph is traced, and is not traced where it runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENTRIES = {
     "torch._dynamo.functional_export": ("dynamo_graph_capture_for_export",),
     "torch.export._trace": ("_export",),
 }
-"""The functions by which a program compiles, by module; each where a release has it."""
+"""The functions by which a program compiles, by module; some releases lack some."""
 _KERNELS = ("bitsandbytes",)
 """Packages that compile functions of their own as they are imported (0.46 and newer), which call no module."""
 
@@ -31,17 +31,17 @@ _in_kernels = 0
 
 
 def is_tracing() -> bool:
-    """Return whether a compiler traces this call; replaced by torch's own answer, which the compiler knows."""
+    """Return whether a compiler traces this call; replaced by torch's own function, which the compiler knows."""
     return False
 
 
 def _call(observer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call an observer; once a program compiles, replaced by a function that does so out of the compiler's sight."""
+    """Call an observer; once a program compiles, replaced by a function that the compiler does not trace."""
     return observer(*args, **kwargs)
 
 
 def unseen(observer: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an observer that returns None while a graph is traced, and else does its work unseen by the compiler."""
+    """Return an observer that returns None while a graph is traced, and that the compiler does not trace."""
 
     @functools.wraps(observer)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -59,11 +59,11 @@ def attach(watch: Watch) -> None:
         if not watch.compiles:  # until then there is no compiler, and calls take less time
             globals().update(_call=torch._dynamo.disable(_call))
         watch.compiles = True
-        watch.tell("compiles")
+        watch.notify("compiles")
         target = args[0] if args else kwargs.get("model")
         target = getattr(target, "__self__", target)  # `module.compile()` compiles a bound method
         if isinstance(target, torch.nn.Module):
-            watch.tell("compiled", target)
+            watch.notify("compiled", target)
 
     when_imported("torch", lambda module: globals().update(is_tracing=_question(module)))
     for place, names in _ENTRIES.items():
@@ -71,7 +71,7 @@ def attach(watch: Watch) -> None:
 
 
 def _question(torch: ModuleType) -> Callable[[], bool]:
-    """Return torch's function for whether a compiler traces; it has moved in 2.3."""
+    """Return torch's function for whether a compiler traces, which was moved in 2.3."""
     place = torch.compiler if hasattr(getattr(torch, "compiler", None), "is_compiling") else torch._utils
     question: Callable[[], bool] = place.is_compiling
     return question

@@ -1,4 +1,4 @@
-"""Frames of the watch that lie between the program's own and what it calls."""
+"""Frames of the watch between the program's own and those of the called function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _FILE = "<repros watch, importlib._bootstrap>"
 
 
 def is_ours(file: str) -> bool:
-    """Return whether this is the file name of a frame that lies between."""
+    """Return whether this is the file name of such a frame."""
     return file == _FILE
 
 

@@ -1,4 +1,4 @@
-"""What Lightning's Trainer and Fabric do, under both of its package names; and that accelerate is used.
+"""Observations of Lightning's Trainer and Fabric, under both package names; and whether accelerate is used.
 
 `fit_begins(trainer)`, `fit_ended(trainer)`, `epoch_ended(trainer, fit loop)`, `rate_found(trainer, rate)`,
 `validated(trainer)`, `logged(trainer, values)` (what an evaluation has logged, by name, for each loader),
@@ -37,14 +37,14 @@ def _patch_trainer(watch: Watch, module: ModuleType) -> None:
     around(
         module.Trainer,
         "fit",
-        before=lambda args, _: watch.tell("fit_begins", args[0]),
-        after=lambda args, *_: watch.tell("fit_ended", args[0]),
+        before=lambda args, _: watch.notify("fit_begins", args[0]),
+        after=lambda args, *_: watch.notify("fit_ended", args[0]),
     )
 
 
 def _patch_fit_loop(watch: Watch, module: ModuleType) -> None:
     around(
-        module._FitLoop, "on_advance_end", before=lambda args, _: watch.tell("epoch_ended", args[0].trainer, args[0])
+        module._FitLoop, "on_advance_end", before=lambda args, _: watch.notify("epoch_ended", args[0].trainer, args[0])
     )
 
 
@@ -52,8 +52,8 @@ def _patch_evaluation(watch: Watch, module: ModuleType) -> None:
     around(
         module._EvaluationLoop,
         "on_run_end",
-        before=lambda args, _: watch.tell("validated", args[0].trainer),
-        returned=lambda args, _, logged: watch.tell("logged", args[0].trainer, logged),
+        before=lambda args, _: watch.notify("validated", args[0].trainer),
+        returned=lambda args, _, logged: watch.notify("logged", args[0].trainer, logged),
     )
 
 
@@ -61,13 +61,13 @@ def _patch_checkpoint(watch: Watch, module: ModuleType) -> None:
     around(
         module.ModelCheckpoint,
         "_save_topk_checkpoint",
-        before=lambda args, _: watch.tell("scored", args[0], args[1]),
+        before=lambda args, _: watch.notify("scored", args[0], args[1]),
     )
 
 
 def _patch_finder(watch: Watch, module: ModuleType) -> None:
-    def found(args: Args, kwargs: Kwargs, memo: object) -> None:
+    def rate_found(args: Args, kwargs: Kwargs, memo: object) -> None:
         model = kwargs.get("model", args[1] if len(args) > 1 else None)
-        watch.tell("rate_found", args[0] if args else kwargs.get("trainer"), model, kwargs, memo)
+        watch.notify("rate_found", args[0] if args else kwargs.get("trainer"), model, kwargs, memo)
 
-    around(module, "_lr_find", after=found)
+    around(module, "_lr_find", after=rate_found)

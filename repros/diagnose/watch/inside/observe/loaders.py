@@ -2,7 +2,7 @@
 
 `handed(batch)`: what it hands out. `ordered(pass)`: the first indices of a pass that draws them at random are known.
 `streamed(iterator, number, workers, batch)`: the first two batches of each worker that reads an IterableDataset.
-`worker_begins()` and `worker_began()`: around what a worker, one of several, reads first; told in its process.
+`worker_begins()` and `worker_began()`: around the first read of a worker, one of several, in its process.
 
 `_BaseDataLoaderIter` is patched where it draws indices and hands out batches, both once for each batch.
 """
@@ -24,30 +24,29 @@ if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 FIRST = 8
-"""Indices that tell one random order of a data set from another."""
+"""Indices by which one random order of a data set is distinguished from another."""
 
 
 class Pass:
     """One pass over a loader: from the first index that is drawn on."""
 
     def __init__(self, iterator: _BaseDataLoaderIter) -> None:
-        """Begin before anything is drawn."""
         self.chain = list(chain_of(getattr(iterator, "_index_sampler", None)))
-        """The samplers, however they are wrapped in one another, the outermost first."""
+        """The sampler and those that it wraps, the outermost first."""
         self.samplers = [sampler for sampler in self.chain if _has_epoch(sampler)]
         self.epochs: dict[int, int] = {}
-        """The epoch of each sampler, by its place, when the first index was drawn."""
+        """The epoch of each sampler, by its position, when the first index was drawn."""
         self.fetched = 0
         self.is_random = any(map(_is_random, self.chain))
         self.indices: list[int] = []
-        """The first that were drawn, of a pass that draws them at random."""
+        """The first indices of a pass that draws them at random."""
         self.dataset = id(getattr(iterator, "_dataset", None))
         self.workers = getattr(iterator, "_num_workers", 0)
         self.seed = getattr(iterator, "_base_seed", None)
-        """What its workers are seeded with, each with its number added."""
+        """The seed of its workers, to which each adds its number."""
 
     def note(self, drawn: int | list[int] | tuple[int, ...]) -> bool:
-        """Note the indices of a batch; return whether the first ones are complete by that."""
+        """Record the indices of a batch, and return whether this completes the first ones."""
         if len(self.indices) >= FIRST:
             return False
         self.indices += (drawn if isinstance(drawn, (list, tuple)) else [drawn])[:FIRST]
@@ -64,34 +63,34 @@ def _has_epoch(sampler: Sampler) -> bool:
 
 
 def chain_of(outermost: object) -> Iterator[Sampler]:
-    """Yield the samplers, however they are wrapped in one another."""
+    """Yield a sampler and those that it wraps, the outermost first."""
     waiting = [outermost]
-    seen: set[int] = set()
-    while waiting and len(seen) < 10:  # noqa: PLR2004 - deeper than any wrapping
+    visited: set[int] = set()
+    while waiting and len(visited) < 10:  # noqa: PLR2004 - deeper than any wrapping
         sampler = waiting.pop()
-        if sampler is None or id(sampler) in seen:
+        if sampler is None or id(sampler) in visited:
             continue
-        seen.add(id(sampler))
+        visited.add(id(sampler))
         fields = getattr(sampler, "__dict__", {})
         yield sampler
         # Lightning's DistributedSamplerWrapper keeps the wrapped sampler as its data set.
         waiting += [fields[name] for name in ("sampler", "batch_sampler", "_sampler", "dataset") if name in fields]
 
 
-def _tell_streamed(watch: Watch, iterator: _BaseDataLoaderIter, current: Pass, batch: object) -> None:
+def _notify_streamed(watch: Watch, iterator: _BaseDataLoaderIter, current: Pass, batch: object) -> None:
     import torch
 
     if isinstance(getattr(iterator, "_dataset", None), torch.utils.data.IterableDataset):
-        watch.tell("streamed", iterator, current.fetched - 1, current.workers, batch)
+        watch.notify("streamed", iterator, current.fetched - 1, current.workers, batch)
 
 
-def _tell_beginning(watch: Watch, args: Args, kwargs: Kwargs) -> None:
+def _notify_beginning(watch: Watch, args: Args, kwargs: Kwargs) -> None:
     loader = kwargs.get("loader", args[1] if len(args) > 1 else None)
-    watch.tell("pass_begins", getattr(loader, "dataset", None))
+    watch.notify("pass_begins", getattr(loader, "dataset", None))
 
 
 def _patch_sampler(watch: Watch, module: ModuleType) -> None:
-    around(module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.tell("epoch_set", args[0]))
+    around(module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.notify("epoch_set", args[0]))
 
 
 def _patch_workers(watch: Watch, module: ModuleType) -> None:
@@ -110,12 +109,12 @@ def _patch_fetchers(watch: Watch) -> None:
         info = sys.modules["torch.utils.data._utils.worker"].get_worker_info()
         if info is None or info.num_workers < 2:  # noqa: PLR2004 - a worker alone
             return False
-        watch.tell("worker_begins")
+        watch.notify("worker_begins")
         return True
 
     def after(_: object, __: object, is_first: bool) -> None:
         if is_first:
-            watch.tell("worker_began")
+            watch.notify("worker_began")
 
     fetchers = sys.modules["torch.utils.data._utils.fetch"]
     for kind in (fetchers._MapDatasetFetcher, fetchers._IterableDatasetFetcher):
@@ -132,9 +131,9 @@ def attach(watch: Watch) -> None:
             current = passes[args[0]] = Pass(args[0])
         if current.samplers and not current.epochs:
             current.epochs = {place: sampler.epoch for place, sampler in enumerate(current.samplers)}
-            watch.tell("drawn", current)
+            watch.notify("drawn", current)
         if current.is_random and current.note(indices):
-            watch.tell("ordered", current)
+            watch.notify("ordered", current)
 
     def reset(args: Args, *_: object) -> None:
         passes.pop(args[0], None)
@@ -143,13 +142,13 @@ def attach(watch: Watch) -> None:
         current = passes.get(args[0])
         if current is not None:
             current.fetched += 1
-            watch.tell("fetched", current)
-            watch.tell("handed", batch)
+            watch.notify("fetched", current)
+            watch.notify("handed", batch)
             if current.workers > 1 and current.fetched <= 2 * current.workers:
-                _tell_streamed(watch, args[0], current, batch)
+                _notify_streamed(watch, args[0], current, batch)
 
     def patch(module: ModuleType) -> None:
-        around(module._BaseDataLoaderIter, "__init__", before=lambda *call: _tell_beginning(watch, *call))
+        around(module._BaseDataLoaderIter, "__init__", before=lambda *call: _notify_beginning(watch, *call))
         around(module._BaseDataLoaderIter, "_reset", before=reset)
         # Afterwards, since a sampler's own iterator is made with the first index.
         around(module._BaseDataLoaderIter, "_next_index", returned=draw)

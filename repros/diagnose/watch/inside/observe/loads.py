@@ -1,4 +1,4 @@
-"""`state_loaded(module, state, what did not match)`: a module has loaded; `initialised(tensor)`: a new beginning.
+"""`state_loaded(module, state, incompatible keys)`: a module has loaded; `initialised(tensor)`: `torch.nn.init`.
 
 The functions of `torch.nn.init` that fill a tensor are patched, which layers call from `reset_parameters`.
 """
@@ -21,10 +21,10 @@ def attach(watch: Watch) -> None:
     """Observe loading and initialisation once torch.nn is imported."""
 
     def loaded(args: Args, kwargs: Kwargs, result: object) -> None:
-        watch.tell("state_loaded", args[0], kwargs.get("state_dict", args[1] if len(args) > 1 else None), result)
+        watch.notify("state_loaded", args[0], kwargs.get("state_dict", args[1] if len(args) > 1 else None), result)
 
     def initialising(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("initialised", kwargs.get("tensor", args[0] if args else None))
+        watch.notify("initialised", kwargs.get("tensor", args[0] if args else None))
 
     def patch(module: ModuleType) -> None:
         for name in _INITIALISERS:

@@ -1,12 +1,12 @@
-"""`calling(module)`, `fed(module, inputs)` and `called(module, output)`: calls of modules, while a close look is taken.
+"""`calling(module)`, `fed(module, inputs)`, `called(module, output)`: calls of modules before an inspected step.
 
-`calling_own(module)`: of one whose `forward` is its own and not its class's, or which a hook of accelerate goes before.
+`calling_own(module)`: of one whose `forward` is its own and not its class's, or which has a hook of accelerate.
 
 The hooks are torch's global ones (`register_module_forward_pre_hook`). They are on until the first optimizer step of
 the process and for each step that is due after it, off in between, and off for good once the program compiles or
 exports, since what is compiled would hold them.
 
-`fed_between(module, inputs)` and `called_between(module)`: calls that follow a step that was looked at, until the first
+`fed_between(module, inputs)` and `called_between(module)`: calls that follow an inspected step, until the first
 with gradients. `evaluating()`: a module is put into eval mode.
 """
 
@@ -38,46 +38,46 @@ class _Hooks:
         self._watch = watch
         self._module = module
         self._handles: list[RemovableHandle] = []
-        self._close, self._following = self._make_close(), self._make_following()
+        self._full, self._following = self._make_full(), self._make_following()
 
     def on(self) -> None:
-        """Look at all calls."""
-        self._register(*self._close)
+        """Observe all calls."""
+        self._register(*self._full)
 
     def between(self) -> None:
-        """Look at the calls that follow a step, until one with gradients on."""
+        """Observe the calls that follow a step, until one with gradients enabled."""
         self._register(*self._following)
 
-    def _make_close(self) -> tuple[Hook, Hook]:
-        tell = self._watch.tell
+    def _make_full(self) -> tuple[Hook, Hook]:
+        notify = self._watch.notify
 
         @unseen
         def calling(module: Module, inputs: tuple[object, ...]) -> None:
-            tell("calling", module)
+            notify("calling", module)
             own = module.__dict__
             if "forward" in own or "_hf_hook" in own:
-                tell("calling_own", module)
-            tell("fed", module, inputs)
+                notify("calling_own", module)
+            notify("fed", module, inputs)
 
         @unseen
         def called(module: Module, _: object, output: object) -> None:
-            tell("called", module, output)
+            notify("called", module, output)
 
         return calling, called
 
     def _make_following(self) -> tuple[Hook, Hook]:
-        tell = self._watch.tell
+        notify = self._watch.notify
 
         @unseen
         def calling(module: Module, inputs: tuple[object, ...]) -> None:
             if sys.modules["torch"].is_grad_enabled():
                 self.off()
             else:
-                tell("fed_between", module, inputs)
+                notify("fed_between", module, inputs)
 
         @unseen
         def called(module: Module, *_: object) -> None:
-            tell("called_between", module)
+            notify("called_between", module)
 
         return calling, called
 
@@ -112,7 +112,7 @@ def attach(watch: Watch) -> None:
             else:
                 hooks.off()
 
-        around(module.Module, "eval", before=lambda *_: watch.tell("evaluating"))
+        around(module.Module, "eval", before=lambda *_: watch.notify("evaluating"))
         watch.observe("begins", hooks.on)
         watch.observe("after_step", after_step)
         watch.observe("compiles", hooks.off)

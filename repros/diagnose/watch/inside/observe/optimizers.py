@@ -1,7 +1,7 @@
-"""What optimizers do: `made`, `before_step`, `after_step`, `optimizer_state`, `loading`, `loaded` and `zeroing`.
+"""Of optimizers: `made`, `before_step`, `after_step`, `optimizer_state`, `loading`, `loaded` and `zeroing`.
 
-`before_close_step` and `after_close_step`: the same for an optimizer's first 9 steps, and those that are looked at.
-Who listens to these costs nothing in the many others; `after_close_backward` of :mod:`.backward` comes before them.
+`before_inspected_step` and `after_inspected_step`: the same for an optimizer's first 9 steps and the inspected ones.
+Their listeners cost nothing in the many others; `after_inspected_backward` of :mod:`.backward` comes before them.
 
 Steps are observed by torch's global step hooks (`register_optimizer_step_pre_hook`, torch 2.0). They see every subclass
 of `torch.optim.Optimizer`, the wrappers of Lightning and accelerate excepted, which call the optimizer that they wrap.
@@ -38,15 +38,15 @@ unstepped: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
 
 def coming(watch: Watch) -> int:
-    """Return what is added to an optimizer's steps for the number of that which uses the gradients of a backward.
+    """Return how many steps after an optimizer's last one the gradients of a backward are used.
 
-    0 within a step: Lightning runs the backward in a closure.
+    1, or 0 within a step: Lightning runs the backward in a closure.
     """
     return 0 if watch.is_later("before_step", "after_step") else 1
 
 
 def is_step_due(watch: Watch) -> bool:
-    """Return whether the step that uses the gradients of the last backward is looked at, of some optimizer."""
+    """Return whether some optimizer's step that uses the gradients of the last backward is inspected."""
     following = coming(watch)
     # `data`: to guard the iteration over a weak dictionary takes longer than all else.
     return any(watch.is_due(number + following) for number in [*steps.data.values()])  # type: ignore[attr-defined]
@@ -68,16 +68,16 @@ def _patch_optimizers(watch: Watch, module: ModuleType) -> None:
         except Exception as error:  # an optimizer that cannot be referred to weakly
             watch.events.failed(error, "before_step")
             return
-        watch.tell("before_step", optimizer, number)
+        watch.notify("before_step", optimizer, number)
         if number <= _FIRST or watch.is_due(number):
-            watch.tell("before_close_step", optimizer, number)
+            watch.notify("before_inspected_step", optimizer, number)
 
     @unseen
     def after_step(optimizer: Optimizer, *_: object) -> None:
         number = steps.get(optimizer, 0)
-        watch.tell("after_step", optimizer, number)
+        watch.notify("after_step", optimizer, number)
         if number <= _FIRST or watch.is_due(number):
-            watch.tell("after_close_step", optimizer, number)
+            watch.notify("after_inspected_step", optimizer, number)
 
     module.register_optimizer_step_pre_hook(before_step)
     module.register_optimizer_step_post_hook(after_step)
@@ -87,25 +87,25 @@ def _patch_optimizers(watch: Watch, module: ModuleType) -> None:
 def _patch_methods(watch: Watch, module: ModuleType) -> None:
     def made(args: Args, *_: object) -> None:
         unstepped.add(args[0])
-        watch.tell("made", args[0])
+        watch.notify("made", args[0])
 
     around(module.Optimizer, "__init__", after=made)
     when_imported("torch._dynamo", lambda dynamo: _hide(module.Optimizer, dynamo))
     around(
         module.Optimizer,
         "state_dict",
-        returned=lambda args, _, state: watch.tell("optimizer_state", args[0], state),
+        returned=lambda args, _, state: watch.notify("optimizer_state", args[0], state),
     )
     around(
         module.Optimizer,
         "load_state_dict",
-        before=lambda args, kwargs: watch.tell("loading", args[0], *args[1:2], *kwargs.values()),
-        after=lambda args, kwargs, _: watch.tell("loaded", args[0], *args[1:2], *kwargs.values()),
+        before=lambda args, kwargs: watch.notify("loading", args[0], *args[1:2], *kwargs.values()),
+        after=lambda args, kwargs, _: watch.notify("loaded", args[0], *args[1:2], *kwargs.values()),
     )
     around(
         module.Optimizer,
         "zero_grad",
-        before=lambda args, _: watch.tell("zeroing", lambda: parameters_of(args[0])),
+        before=lambda args, _: watch.notify("zeroing", lambda: parameters_of(args[0])),
     )
 
 
@@ -118,5 +118,5 @@ def _patch_modules(watch: Watch, module: ModuleType) -> None:
     around(
         module.Module,
         "zero_grad",
-        before=lambda args, _: watch.tell("zeroing", lambda: list(args[0].parameters())),
+        before=lambda args, _: watch.notify("zeroing", lambda: list(args[0].parameters())),
     )

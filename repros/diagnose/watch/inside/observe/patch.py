@@ -27,8 +27,8 @@ def around(
 ) -> None:
     """Call `before(args, kwargs)`, `after(args, kwargs, what before returned)` and `returned(args, kwargs, result)`.
 
-    Both of the latter are called only if the original returned. Observers must not raise: they go through `Watch.tell`.
-    What a compiler traces is not observed.
+    The last two are called only if the original returns. Observers must not raise: they go through `Watch.notify`. What
+    a compiler traces is not observed.
     """
     original = getattr(owner, name)
     before, after, returned = (callback and unseen(callback) for callback in (before, after, returned))

@@ -31,14 +31,14 @@ _REDUCING_HOOKS = {
     "powerSGD_hook",
     "batched_powerSGD_hook",
 }
-"""Communication hooks of torch after which gradients agree; another may leave them apart on purpose."""
+"""Communication hooks of torch after which gradients agree; others may leave them different on purpose."""
 
 
 class Replica:
     """One DistributedDataParallel, and what identifies it on all of its ranks."""
 
     def __init__(self, ddp: DistributedDataParallel) -> None:
-        """Identify a wrapper that has just been made, which happens on all ranks of its group."""
+        """Identify a wrapper that has just been made, on all ranks of its process group."""
         self.module = weakref.ref(ddp)
         self.key: list[Any] = _key(ddp.process_group)
         self.trained = {id(parameter) for parameter in ddp.module.parameters() if parameter.requires_grad}
@@ -52,13 +52,13 @@ class Replica:
         """How often its reducer was prepared for a backward: by the wrapper's forward, or by a library."""
 
     def forget(self) -> None:
-        """Look for the parameters anew when they are asked for next."""
+        """Search the parameters again at the next request."""
         self._parameters = None
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters that must agree between the ranks: those trained, and not given to be ignored.
 
-        A walk over all modules, so it is kept from one backward to the next.
+        The result is cached from one backward to the next, since it takes a walk over all modules.
         """
         if self._parameters is None:
             self._parameters = weakref.WeakValueDictionary(self._find_parameters())
@@ -78,7 +78,7 @@ class Replica:
 
 
 def _key(group: ProcessGroup) -> list[Any]:
-    """Return what identifies the next wrapper of a group on all of its ranks."""
+    """Return the key of the next wrapper of a process group, which is the same on all of its ranks."""
     import torch.distributed as dist
 
     ranks = dist.get_process_group_ranks(group)
@@ -101,7 +101,7 @@ def ranks_of_program() -> list[int]:
 def run_name() -> str:
     """Return a name that all ranks of this process group agree on, and no other run of the program has.
 
-    The first rank to ask the group's own store decides; the store is asked once, and nobody waits.
+    The first rank to ask the process group's store decides; the store is asked once, and no rank waits.
     """
     own = f"{os.getpid()}-{os.environ.get('MASTER_PORT', '')}-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '')}"
     try:
@@ -113,13 +113,13 @@ def run_name() -> str:
         return own.partition("-")[2]
 
 
-def _tell_wrapping(watch: Watch, args: Args, kwargs: Kwargs) -> None:
+def _notify_wrapping(watch: Watch, args: Args, kwargs: Kwargs) -> None:
     try:
         import torch.distributed as dist
 
         module = kwargs.get("module", args[1] if len(args) > 1 else None)
         if kwargs.get("device_mesh") is None:
-            watch.tell("wrapping", module, _key(kwargs.get("process_group") or dist.group.WORLD))
+            watch.notify("wrapping", module, _key(kwargs.get("process_group") or dist.group.WORLD))
     except Exception as error:
         watch.events.failed(error, "wrapping")
 
@@ -134,7 +134,7 @@ def attach(watch: Watch) -> None:
             watch.events.failed(error, "replica")
             return
         replicas.append(replica)
-        watch.tell("replica", replica)
+        watch.notify("replica", replica)
 
     def hooked(args: Args, kwargs: Kwargs, _: object) -> None:
         hook = kwargs.get("hook", args[2] if len(args) > 2 else None)  # noqa: PLR2004 - self, state, hook
@@ -148,13 +148,13 @@ def attach(watch: Watch) -> None:
             ddp = replica.module()
             if ddp is not None and ddp.reducer is args[0]:
                 replica.preparations += 1
-                watch.tell("prepared", replica)
+                watch.notify("prepared", replica)
 
     def patch(module: ModuleType) -> None:
         import torch._C._distributed_c10d as c10d
 
         around(
-            module.DistributedDataParallel, "__init__", before=lambda *call: _tell_wrapping(watch, *call), after=made
+            module.DistributedDataParallel, "__init__", before=lambda *call: _notify_wrapping(watch, *call), after=made
         )
         around(module.DistributedDataParallel, "register_comm_hook", after=hooked)
         # Not the wrapper's forward: `torch.compile` reads that, and Lightning prepares the reducer without it.
@@ -166,8 +166,8 @@ def attach(watch: Watch) -> None:
 
 def _patch_conversions(module: ModuleType) -> None:
     def kinds(args: Args, _: object = None) -> dict[int, tuple[dtype, device]]:
-        found = args[0]._parameters.values() if replicas else ()
-        return {id(tensor): (tensor.dtype, tensor.device) for tensor in found if tensor is not None}
+        tensors = args[0]._parameters.values() if replicas else ()
+        return {id(tensor): (tensor.dtype, tensor.device) for tensor in tensors if tensor is not None}
 
     def converted(args: Args, _: object, before: dict[int, tuple[dtype, device]]) -> None:
         changed = {key for key, kind in kinds(args).items() if before.get(key, kind) != kind}

@@ -1,4 +1,4 @@
-"""What the library datasets does with rows.
+"""Observations of the library datasets.
 
 `stream_derived(parent, child, method)`: an IterableDataset was made from another; `stream_epoch_set(stream, epoch)`;
 `stream_begins(stream)`: a pass over one begins in this process. `rows_split(data, arguments, keywords, result)`:
@@ -36,10 +36,10 @@ def attach(watch: Watch) -> None:
 
 def _patch_streams(watch: Watch, module: ModuleType) -> None:
     def derived(method: str, args: Args, kwargs: Kwargs, child: object) -> None:
-        watch.tell("stream_derived", args[0] if args else kwargs.get("dataset"), child, method)
+        watch.notify("stream_derived", args[0] if args else kwargs.get("dataset"), child, method)
 
     def epoch_set(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("stream_epoch_set", args[0], args[1] if len(args) > 1 else kwargs.get("epoch"))
+        watch.notify("stream_epoch_set", args[0], args[1] if len(args) > 1 else kwargs.get("epoch"))
 
     kind = module.IterableDataset
     for name in _DERIVING:
@@ -51,12 +51,12 @@ def _patch_streams(watch: Watch, module: ModuleType) -> None:
     if hasattr(importing, name):  # a watch that begins in a program's code finds it imported
         setattr(importing, name, getattr(module, name))
     around(kind, "set_epoch", before=epoch_set)
-    around(kind, "__iter__", before=lambda args, _: watch.tell("stream_begins", args[0]))
+    around(kind, "__iter__", before=lambda args, _: watch.notify("stream_begins", args[0]))
 
 
 def _patch_rows(watch: Watch, module: ModuleType) -> None:
-    def called(told: str, args: Args, kwargs: Kwargs, result: object) -> None:
-        watch.tell(told, args[0], args[1:], kwargs, result)
+    def called(observation: str, args: Args, kwargs: Kwargs, result: object) -> None:
+        watch.notify(observation, args[0], args[1:], kwargs, result)
 
-    for name, told in _METHODS.items():
-        around(module.Dataset, name, returned=functools.partial(called, told))
+    for name, observation in _METHODS.items():
+        around(module.Dataset, name, returned=functools.partial(called, observation))

@@ -1,4 +1,4 @@
-"""Weights that are kept and brought back.
+"""Observations of saving and loading weights.
 
 `submitted(arguments)` and `saving(object)`: what is given to a thread, and what `torch.save` writes;
 `state_taken(module, state)` and `state_loading(module, state)`: a module's `state_dict` and `load_state_dict`.
@@ -17,10 +17,10 @@ def attach(watch: Watch) -> None:
     """Observe saving once torch and concurrent.futures are imported."""
 
     def submitted(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("submitted", [*args[2:], *kwargs.values()])
+        watch.notify("submitted", [*args[2:], *kwargs.values()])
 
     def saving(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("saving", kwargs.get("obj", args[0] if args else None))
+        watch.notify("saving", kwargs.get("obj", args[0] if args else None))
 
     def patch(module: ModuleType) -> None:
         around(module.ThreadPoolExecutor, "submit", before=submitted)
@@ -29,10 +29,10 @@ def attach(watch: Watch) -> None:
 
     def taken(args: Args, kwargs: Kwargs, result: object) -> None:
         if len(args) == 1 and kwargs.get("destination") is None:  # not a part of another's
-            watch.tell("state_taken", args[0], result)
+            watch.notify("state_taken", args[0], result)
 
     def loading(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("state_loading", args[0], kwargs.get("state_dict", args[1] if len(args) > 1 else None))
+        watch.notify("state_loading", args[0], kwargs.get("state_dict", args[1] if len(args) > 1 else None))
 
     def patch_module(module: ModuleType) -> None:
         around(module.Module, "state_dict", returned=taken)

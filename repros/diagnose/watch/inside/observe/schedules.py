@@ -24,9 +24,9 @@ def attach(watch: Watch) -> None:
 
 def _patch_schedulers(watch: Watch, module: ModuleType) -> None:
     def loaded(args: Args, kwargs: Kwargs, _: object) -> None:
-        watch.tell("schedule_loaded", args[0], *args[1:2], *kwargs.values())
+        watch.notify("schedule_loaded", args[0], *args[1:2], *kwargs.values())
 
-    around(module.LRScheduler, "__init__", after=lambda args, *_: watch.tell("scheduled", args[0]))
+    around(module.LRScheduler, "__init__", after=lambda args, *_: watch.notify("scheduled", args[0]))
     for kind in list(vars(module).values()):
         if inspect.isclass(kind) and kind.__module__ == module.__name__ and "load_state_dict" in vars(kind):
             around(kind, "load_state_dict", after=loaded)
@@ -34,11 +34,11 @@ def _patch_schedulers(watch: Watch, module: ModuleType) -> None:
 
 def _patch_scaler(watch: Watch, kind: Any) -> None:
     def steps(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("scaler_steps", args[0], args[1] if len(args) > 1 else kwargs.get("optimizer"))
+        watch.notify("scaler_steps", args[0], args[1] if len(args) > 1 else kwargs.get("optimizer"))
 
     if "step" in vars(kind):
         around(kind, "step", before=steps)
-        around(kind, "scale", before=lambda args, _: watch.tell("scaling", args[0]))
+        around(kind, "scale", before=lambda args, _: watch.notify("scaling", args[0]))
         for name in ("unscale_", "get_scale"):
-            around(kind, name, before=lambda *_: watch.tell("scale_asked"))
-        around(kind, "load_state_dict", after=lambda args, *_: watch.tell("scaler_loaded", args[0]))
+            around(kind, name, before=lambda *_: watch.notify("scale_asked"))
+        around(kind, "load_state_dict", after=lambda args, *_: watch.notify("scaler_loaded", args[0]))

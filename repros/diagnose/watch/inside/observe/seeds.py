@@ -13,7 +13,7 @@ def attach(watch: Watch) -> None:
     """Observe seeding once torch is imported."""
 
     def seeded(args: Args, kwargs: Kwargs, _: object) -> None:
-        watch.tell("seeded", kwargs.get("seed", args[0] if args else None))
+        watch.notify("seeded", kwargs.get("seed", args[0] if args else None))
 
     def patch(module: ModuleType) -> None:
         around(module, "manual_seed", after=seeded)

@@ -14,6 +14,6 @@ def attach(watch: Watch) -> None:
     """Observe switches once torch.nn is imported."""
 
     def switching(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("switching", args[0], bool(kwargs.get("mode", args[1] if len(args) > 1 else True)))
+        watch.notify("switching", args[0], bool(kwargs.get("mode", args[1] if len(args) > 1 else True)))
 
     when_imported("torch.nn.modules.module", lambda module: around(module.Module, "train", before=switching))

@@ -1,4 +1,4 @@
-"""What transformers makes of texts: `tokenized`, `templated`, `collated` and `numbered`.
+"""Observations of tokens in transformers: `tokenized`, `templated`, `collated` and `numbered`.
 
 `tokenized(tokenizer, arguments, keywords, result)` and `templated(...)`, of the same form: a call of a tokenizer, and
 of its `apply_chat_template`. `collated(collator, examples, batch)`: DataCollatorForLanguageModeling has made a batch.
@@ -26,13 +26,13 @@ def attach(watch: Watch) -> None:
     """Observe each class once its module is imported."""
 
     def patch_tokenizers(module: ModuleType) -> None:
-        for name, told in (("__call__", "tokenized"), ("apply_chat_template", "templated")):
+        for name, observation in (("__call__", "tokenized"), ("apply_chat_template", "templated")):
             if hasattr(module.PreTrainedTokenizerBase, name):
-                around(module.PreTrainedTokenizerBase, name, returned=_tell_call(watch, told))
+                around(module.PreTrainedTokenizerBase, name, returned=_notify_call(watch, observation))
 
     def collated(args: Args, kwargs: Kwargs, batch: object) -> None:
         examples = args[1] if len(args) > 1 else next(iter(kwargs.values()), None)
-        watch.tell("collated", args[0], examples, batch)
+        watch.notify("collated", args[0], examples, batch)
 
     def patch_collator(module: ModuleType) -> None:
         around(module.DataCollatorForLanguageModeling, "torch_call", returned=collated)
@@ -43,9 +43,9 @@ def attach(watch: Watch) -> None:
         when_imported(place, functools.partial(_patch_model, watch, name))
 
 
-def _tell_call(watch: Watch, told: str) -> Callable[[Args, Kwargs, object], None]:
+def _notify_call(watch: Watch, observation: str) -> Callable[[Args, Kwargs, object], None]:
     def called(args: Args, kwargs: Kwargs, result: object) -> None:
-        watch.tell(told, args[0], args[1:], kwargs, result)
+        watch.notify(observation, args[0], args[1:], kwargs, result)
 
     return called
 
@@ -53,4 +53,4 @@ def _tell_call(watch: Watch, told: str) -> Callable[[Args, Kwargs, object], None
 def _patch_model(watch: Watch, name: str, module: ModuleType) -> None:
     kind = getattr(module, name, None)
     if kind is not None:
-        around(kind, "forward", before=lambda args, kwargs: watch.tell("numbered", args[1:], kwargs))
+        around(kind, "forward", before=lambda args, kwargs: watch.notify("numbered", args[1:], kwargs))

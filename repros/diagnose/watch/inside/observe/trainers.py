@@ -1,4 +1,4 @@
-"""What transformers' Trainer does.
+"""Observations of transformers' Trainer.
 
 `arguments_made(arguments)`: before defaults are filled in; `scheduling(trainer)`: it is about to make its scheduler;
 `resuming(trainer)` and `resumed(trainer)`: optimizer and scheduler are loaded from a checkpoint;
@@ -21,7 +21,7 @@ def attach(watch: Watch) -> None:
 
 
 def _patch_arguments(watch: Watch, kind: type) -> None:
-    around(kind, "__post_init__", before=lambda args, _: watch.tell("arguments_made", args[0]))
+    around(kind, "__post_init__", before=lambda args, _: watch.notify("arguments_made", args[0]))
 
 
 def _patch_trainer(watch: Watch, kind: type) -> None:
@@ -30,21 +30,21 @@ def _patch_trainer(watch: Watch, kind: type) -> None:
 
     def resuming(args: Args, kwargs: Kwargs) -> None:
         if loads(args, kwargs):
-            watch.tell("resuming", args[0])
+            watch.notify("resuming", args[0])
 
     def resumed(args: Args, kwargs: Kwargs, _: object) -> None:
         if loads(args, kwargs):
-            watch.tell("resumed", args[0])
+            watch.notify("resumed", args[0])
 
     def training(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("training_on", args[0], kwargs.get("inputs", args[2] if len(args) > 2 else None))  # noqa: PLR2004
+        watch.notify("training_on", args[0], kwargs.get("inputs", args[2] if len(args) > 2 else None))  # noqa: PLR2004
 
     observers: dict[str, dict[str, Observer]] = {
-        "create_scheduler": {"before": lambda args, _: watch.tell("scheduling", args[0])},
+        "create_scheduler": {"before": lambda args, _: watch.notify("scheduling", args[0])},
         "_load_optimizer_and_scheduler": {"before": resuming, "after": resumed},
         "training_step": {"before": training},
-        "evaluation_loop": {"returned": lambda args, _, output: watch.tell("evaluation_looped", args[0], output)},
-        "evaluate": {"returned": lambda args, _, metrics: watch.tell("evaluated_to", args[0], metrics)},
+        "evaluation_loop": {"returned": lambda args, _, output: watch.notify("evaluation_looped", args[0], output)},
+        "evaluate": {"returned": lambda args, _, metrics: watch.notify("evaluated_to", args[0], metrics)},
     }
     for name, how in observers.items():
         if hasattr(kind, name):
@@ -53,10 +53,10 @@ def _patch_trainer(watch: Watch, kind: type) -> None:
 
 def _patch_stopping(watch: Watch, kind: type) -> None:
     def begins(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("stopping_begins", args[0], kwargs.get("state", args[2] if len(args) > 2 else None))  # noqa: PLR2004
+        watch.notify("stopping_begins", args[0], kwargs.get("state", args[2] if len(args) > 2 else None))  # noqa: PLR2004
 
     def asked(args: Args, kwargs: Kwargs) -> None:
-        watch.tell("stopping_asked", args[0], kwargs.get("args", args[1] if len(args) > 1 else None))
+        watch.notify("stopping_asked", args[0], kwargs.get("args", args[1] if len(args) > 1 else None))
 
     around(kind, "on_train_begin", before=begins)
     around(kind, "on_evaluate", before=asked)

@@ -29,9 +29,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.accelerators import gradient_state
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -52,20 +52,20 @@ class _Clipped:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._seen = 0
+        self._count = 0
         self._pending: tuple[float, float, str | None] | None = None
-        """The norm, the limit and the place of a clipping that no backward has followed yet."""
+        """The norm, the limit and the location of a clipping that no backward has followed yet."""
 
     def clipped(self, most: float, norm: Tensor) -> None:
         state = gradient_state()
         if state is None or state.sync_gradients or state.num_steps < 2:  # noqa: PLR2004 - nothing is accumulated
             return
-        self._seen += 1
-        if self._seen > _FIRST and not self._watch.is_due(self._seen):
+        self._count += 1
+        if self._count > _FIRST and not self._watch.is_due(self._count):
             return
-        found, limit = float(norm), float(most)
-        if math.isfinite(found) and found > limit:
-            self._pending = found, limit, user_place()
+        value, limit = float(norm), float(most)
+        if math.isfinite(value) and value > limit:
+            self._pending = value, limit, user_location()
             self._watch.listen("before_backward", self.before_backward)
 
     def forget(self, *_: object) -> None:
@@ -83,7 +83,7 @@ class _Clipped:
                 " and the next micro-batch is added to what is left"
             )
             numbers = {"norm": norm, "clipped to": limit}
-            self._watch.find("clipped_while_accumulating", text, numbers=numbers, place=place)
+            self._watch.report("clipped_while_accumulating", text, numbers=numbers, place=place)
 
 
 class _Zeroed:
@@ -92,9 +92,9 @@ class _Zeroed:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._waiting: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
-        """How many steps each has left out since its last one."""
+        """The number of steps that each has left out since its last one."""
         self._lost: weakref.WeakKeyDictionary[Optimizer, tuple[int, str | None]] = weakref.WeakKeyDictionary()
-        """Those whose gradients were zeroed since: how many micro-batches had made them, and the place."""
+        """Those whose gradients were zeroed since: the number of their micro-batches, and the location."""
 
     def step_waits(self, optimizer: Optimizer) -> None:
         optimizer = getattr(optimizer, "optimizer", optimizer)
@@ -108,7 +108,7 @@ class _Zeroed:
         for optimizer, waits in list(self._waiting.items()):
             if any(id(parameter) in zeroed for parameter in parameters_of(optimizer)):
                 del self._waiting[optimizer]
-                self._lost[optimizer] = waits, user_place()
+                self._lost[optimizer] = waits, user_location()
 
     def before_step(self, optimizer: Optimizer, number: int) -> None:
         self._waiting.pop(optimizer, None)
@@ -121,7 +121,7 @@ class _Zeroed:
                 f"the gradients of {waits} micro-batch{'es' if waits > 1 else ''} are zeroed, although the optimizer"
                 " has left out the step to accumulate them: the step uses those of the last one alone"
             )
-            self._watch.find("accumulated_gradients_zeroed", text, step=number, place=place)
+            self._watch.report("accumulated_gradients_zeroed", text, step=number, place=place)
 
 
 def listen(watch: Watch) -> None:

@@ -43,11 +43,11 @@ class _Pass(NamedTuple):
     """A pass over a prepared loader whose last batch is not full, or was filled up."""
 
     samples: int
-    """How many the data set has."""
+    """Samples of the data set."""
     rows: int
-    """How many this rank has in all of its batches."""
+    """Rows of all batches of this rank."""
     batch: int
-    """How many a full batch of this rank has."""
+    """Rows of a full batch of this rank."""
 
 
 class _Gathered:
@@ -71,7 +71,7 @@ class _Gathered:
                     f"gather_for_metrics is given the {current.rows} rows of all batches at the last of them, and cuts"
                     f" what it gathers to the {state.remainder} samples that this one has"
                 )
-                self._watch.find("gathered_as_one_batch", text, numbers={"samples": current.samples})
+                self._watch.report("gathered_as_one_batch", text, numbers={"samples": current.samples})
             return
         last, ranks = self._last, count_processes()
         if last is not None and ranks * last.rows > last.samples and last.rows in _lengths(data):
@@ -79,7 +79,7 @@ class _Gathered:
                 f"gather_for_metrics is called after the loop and gathers {ranks * last.rows} rows for {last.samples}"
                 " samples: it cuts the repeated ones within the loop alone"
             )
-            self._watch.find("gathered_after_the_loop", text, numbers={"samples": last.samples})
+            self._watch.report("gathered_after_the_loop", text, numbers={"samples": last.samples})
 
 
 def listen(watch: Watch) -> None:
@@ -90,7 +90,7 @@ def listen(watch: Watch) -> None:
 
 
 def _pass_over(loader: DataLoaderShard | DataLoaderDispatcher) -> _Pass | None:
-    """Return what is known of a pass that is at its last batch; None if that is full, or its rows are not known."""
+    """Return the pass of a loader at its last batch; None if that is full, or its rows are unknown."""
     ranks, sampler = count_processes(), getattr(loader, "batch_sampler", None)
     is_even = ranks == 1 or getattr(sampler, "even_batches", False)
     if loader.remainder <= 0 or not is_even or not hasattr(loader.dataset, "__len__"):

@@ -47,7 +47,7 @@ def listen(watch: Watch) -> None:
             (device,) = devices
             if device.type != "meta" and device != target:
                 text = f"a hook of accelerate moves inputs to {target}, the weights are on {device}"
-                watch.find("inputs_on_other_device", text, names=[type(module).__name__])
+                watch.report("inputs_on_other_device", text, names=[type(module).__name__])
 
     watch.listen("calling_own", calling)
 

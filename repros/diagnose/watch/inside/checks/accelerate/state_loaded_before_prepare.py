@@ -33,8 +33,8 @@ import weakref
 from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.accelerators import count_processes
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ CHECKS = (
 )
 
 _REGISTERED = ("_models", "_optimizers", "_schedulers", "_custom_objects", "_load_model_state_pre_hook")
-"""What `load_state` fills, or calls."""
+"""The attributes with what `load_state` fills, or calls."""
 _WEIGHTS = ("model", "pytorch_model")
-"""How the files of a model begin in a checkpoint."""
+"""The prefixes of a model's files in a checkpoint."""
 _LENGTHS = {"LinearLR": "total_iters", "PolynomialLR": "total_iters", "CosineAnnealingLR": "T_max"}
-"""The attribute that says after how many steps a schedule is at its end."""
+"""The attribute with the number of steps of a schedule."""
 _FEWEST = 4
 
 
@@ -65,16 +65,16 @@ class _Loaded:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._empty: weakref.WeakKeyDictionary[Accelerator, tuple[str, str | None]] = weakref.WeakKeyDictionary()
-        """The folder, and the place of the call, by accelerator."""
+        """The folder and the location of the call, by accelerator."""
         self._lost: list[tuple[str, str | None]] = []
-        """Those of accelerators that have prepared a model since."""
+        """The same, of accelerators that have prepared a model since."""
 
     def checkpoint_loaded(self, accelerator: Accelerator, folder: str | os.PathLike[str] | None) -> None:
         self.forget()
         if folder is None or any(getattr(accelerator, name, None) for name in _REGISTERED):
             return
         if any(name.startswith(_WEIGHTS) for name in os.listdir(folder)):
-            self._empty[accelerator] = str(folder), user_place()
+            self._empty[accelerator] = str(folder), user_location()
             self._watch.listen("objects_prepared", self.prepared)
 
     def forget(self, *_: object) -> None:
@@ -96,7 +96,7 @@ class _Loaded:
                 "load_state has loaded no weights: the model was prepared after it, and it fills what is prepared by"
                 f" then alone (the checkpoint in {os.path.basename(folder)} has a model)"
             )
-            self._watch.find("state_loaded_before_prepare", text, place=place)
+            self._watch.report("state_loaded_before_prepare", text, place=place)
 
 
 class _Skipped:
@@ -105,7 +105,7 @@ class _Skipped:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._ended: weakref.WeakKeyDictionary[Sampler, set[int]] = weakref.WeakKeyDictionary()
-        """How many batches were left out in passes that came to their end, by the sampler that makes the batches."""
+        """The numbers of batches that complete passes left out, by batch sampler."""
 
     def skipping(self, sampler: SkipBatchSampler) -> None:
         count = sampler.skip_batches
@@ -114,7 +114,7 @@ class _Skipped:
                 f"possible: the first {count} batches of a loader are left out of a second pass: is what"
                 " skip_first_batches returns meant for the epoch that a resume goes on with, alone?"
             )
-            self._watch.find("batches_skipped_again", text, numbers={"batches": count})
+            self._watch.report("batches_skipped_again", text, numbers={"batches": count})
 
     def skipped(self, sampler: SkipBatchSampler) -> None:
         self._ended.setdefault(sampler.batch_sampler, set()).add(sampler.skip_batches)
@@ -140,7 +140,7 @@ class _Schedules:
         self._counted: list[_Counted] = []
         """All of them: a scheduler itself may be gone before the program ends."""
         self._known: weakref.WeakKeyDictionary[LRScheduler, _Counted | None] = weakref.WeakKeyDictionary()
-        """None for one that the check is silent about."""
+        """None for one that the check ignores."""
 
     def schedule_stepped(self, wrapper: AcceleratedScheduler) -> None:
         scheduler = wrapper.scheduler
@@ -156,7 +156,7 @@ class _Schedules:
             return None
         # It was stepped once by now, or not at all where that waits for more micro-batches.
         begun = 0 if wrapper.scheduler.last_epoch in {0, ranks} else -1
-        counted = _Counted(length, ranks, begun, user_place())
+        counted = _Counted(length, ranks, begun, user_location())
         self._counted.append(counted)
         return counted
 
@@ -170,7 +170,7 @@ class _Schedules:
                     f" and its schedule of {counted.length} was over after {-(-counted.length // ranks)}"
                 )
                 numbers = {"steps": counted.calls, "schedule": counted.length, "ranks": ranks}
-                self._watch.find("schedule_ahead", text, numbers=numbers, place=counted.place)
+                self._watch.report("schedule_ahead", text, numbers=numbers, place=counted.place)
 
 
 def listen(watch: Watch) -> None:
@@ -187,7 +187,7 @@ def listen(watch: Watch) -> None:
 
 
 def _length(scheduler: LRScheduler) -> int | None:
-    """Return after how many steps a schedule is at its end; None if that is not known."""
+    """Return the number of steps of a schedule; None if it is unknown."""
     length = getattr(scheduler, _LENGTHS.get(type(scheduler).__name__, ""), None)
     for function in getattr(scheduler, "lr_lambdas", ()):  # transformers' are partial functions
         length = getattr(function, "keywords", {}).get("num_training_steps", length)

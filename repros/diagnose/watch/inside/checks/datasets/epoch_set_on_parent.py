@@ -36,9 +36,9 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.patch import Args, Kwargs
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
@@ -53,22 +53,22 @@ CHECKS = (
 
 _INDICES = 1000
 _DEPTH = 3
-"""How far the functions that a mapped function calls are followed."""
-_SPLIT = "ranks have split the same data at random, each in its own way: one tests on what another one trains on"
-_CHOSEN = "possible: ranks have shuffled the same data without a seed, and each chose rows of its own by their places"
+"""The depth to which the calls of a mapped function are followed."""
+_SPLIT = "ranks have split the same data at random with different results: one tests on what another one trains on"
+_CHOSEN = "possible: ranks have shuffled the same data without a seed, and have selected different rows of it"
 
 
 class _Stream:
-    """An IterableDataset, as far as this process knows it."""
+    """What this process knows of an IterableDataset."""
 
     def __init__(self, parent: _Stream | None = None, *, is_shuffled: bool = False) -> None:
         self.parent = parent
         self.is_shuffled: bool = is_shuffled or (parent is not None and parent.is_shuffled)
         self.epoch: int | None = None
-        """What `set_epoch` has given it."""
+        """The argument of its last `set_epoch`."""
         self.is_iterated = False
         self.passes: dict[int, int] = {}
-        """By the epoch that those made from it had: this one's in the first pass over one of them."""
+        """By the epoch of a derived data set: this one's epoch in the first pass over it."""
 
 
 class _Streams:
@@ -104,7 +104,7 @@ class _Streams:
                 f"set_epoch({asked.epoch}) was called on the IterableDataset that this one was made from, which has"
                 f" epoch {own} still: its order is that of the pass before"
             )
-            self._watch.find("epoch_set_on_parent", text, numbers={"set": asked.epoch, "read": own})
+            self._watch.report("epoch_set_on_parent", text, numbers={"set": asked.epoch, "read": own})
 
 
 class _Splits:
@@ -113,11 +113,11 @@ class _Splits:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._held: list[dict[str, Any]] = []
-        """Those that were made before there was a process group."""
+        """Those that were made before the process group."""
         self._shuffled: weakref.WeakKeyDictionary[Dataset, str] = weakref.WeakKeyDictionary()
         """The fingerprints of data before they were shuffled without a seed."""
         self._counts: dict[str, int] = {}
-        """The splits of each data set so far, by its fingerprint."""
+        """The number of splits of each data set so far, by its fingerprint."""
 
     def rows_split(self, data: Dataset, args: Args, kwargs: Kwargs, result: Dataset) -> None:
         names = ("test_size", "train_size", "shuffle", "stratify_by_column", "seed", "generator")
@@ -138,13 +138,13 @@ class _Splits:
 
     def _note(self, fingerprint: str, chosen: Dataset, text: str) -> None:
         indices = getattr(chosen, "_indices", None)
-        if indices is None or not self._watch.wants("split_differs"):
+        if indices is None or not self._watch.is_enabled("split_differs"):
             return
         first = indices.column(0)[:_INDICES].to_pylist()
         value = f"{len(chosen)}, {stable_digest(*first)}"
         self._counts[fingerprint] = self._counts.get(fingerprint, 0) + 1
         data = [fingerprint, self._counts[fingerprint]]
-        self._held.append({"data": data, "text": text, "value": value, "place": user_place()})
+        self._held.append({"data": data, "text": text, "value": value, "place": user_location()})
         self.write()
 
     def write(self, *_: object) -> None:
@@ -173,14 +173,14 @@ class _Mapped:
         code = _digest(function)
         # What a function without a result is mapped over stays in its own files.
         for file in _files(result) - _files(data):
-            found = os.stat(file)
-            key = (file, found.st_mtime_ns, found.st_ino)
+            status = os.stat(file)
+            key = (file, status.st_mtime_ns, status.st_ino)
             if self._codes.setdefault(key, code) != code:
                 text = (
                     f"map returns rows from the cache of an older {function.__name__}: its code, or that of a function"
                     " that it calls, has changed since, and the cache's name has not"
                 )
-                self._watch.find("rows_of_older_code", text, names=[function.__name__])
+                self._watch.report("rows_of_older_code", text, names=[function.__name__])
 
 
 def listen(watch: Watch) -> None:
@@ -200,17 +200,17 @@ def _files(data: Dataset) -> set[str]:
 
 
 def _digest(function: types.FunctionType) -> str:
-    """Return a digest of a function's bytecode, and of that of the functions that it can reach by name or closure."""
-    codes = [_bytes(code) for reached in _reached(function, _DEPTH) for code in _codes(reached.__code__)]
+    """Return a digest of the bytecode of a function and of those that it can reach by name or closure."""
+    codes = [_bytes(code) for called in _reached(function, _DEPTH) for code in _codes(called.__code__)]
     return hashlib.sha256(b"\0".join(codes)).hexdigest()
 
 
 def _reached(function: types.FunctionType, depth: int) -> Iterator[types.FunctionType]:
     yield function
     names = {name for code in _codes(function.__code__) for name in code.co_names}
-    found: list[object] = [function.__globals__.get(name) for name in sorted(names)]
-    found += [_content(cell) for cell in function.__closure__ or ()]
-    for other in found if depth else ():
+    reached: list[object] = [function.__globals__.get(name) for name in sorted(names)]
+    reached += [_content(cell) for cell in function.__closure__ or ()]
+    for other in reached if depth else ():
         if not isinstance(other, types.FunctionType) or other is function:
             continue
         if "site-packages" not in other.__code__.co_filename:

@@ -53,7 +53,7 @@ def listen(watch: Watch) -> None:
             return
         if epochs == -1 or before[1] < epochs:
             text = "fit ended without a step: trainer.should_stop was still True from an earlier fit"
-            watch.find("fit_without_steps", text, step=before[0], numbers={"epochs": epochs - before[1]})
+            watch.report("fit_without_steps", text, step=before[0], numbers={"epochs": epochs - before[1]})
 
     def epoch_ended(trainer: Trainer, loop: _FitLoop) -> None:
         expected, progress = trainer.num_training_batches, loop.epoch_loop.batch_progress.current
@@ -63,7 +63,7 @@ def listen(watch: Watch) -> None:
         if trainer.max_steps != -1 and trainer.global_step >= trainer.max_steps:
             return
         text = f"epoch {trainer.current_epoch} ends after {done} of the {expected} batches of its loader"
-        watch.find("epoch_cut_short", text, step=trainer.global_step, numbers={"batches": done, "expected": expected})
+        watch.report("epoch_cut_short", text, step=trainer.global_step, numbers={"batches": done, "expected": expected})
 
     watch.listen("fit_begins", fit_begins)
     watch.listen("fit_ended", fit_ended)

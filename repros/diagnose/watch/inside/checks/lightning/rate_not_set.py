@@ -59,6 +59,6 @@ def listen(watch: Watch) -> None:
             return
         used = groups[0]["lr"]
         text = f"the learning rate {rate:g} was announced, the optimizer steps with {float(used):g}"
-        watch.find("rate_not_set", text, step=number, numbers={"announced": rate, "used": float(used)})
+        watch.report("rate_not_set", text, step=number, numbers={"announced": rate, "used": float(used)})
 
     watch.listen("rate_found", rate_found)

@@ -45,12 +45,12 @@ _MOST_TENSORS = 10_000
 
 
 class _Saving:
-    """What was given to threads to save."""
+    """The dicts that were submitted to threads."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        self._given: dict[int, dict[str, tuple[Tensor, int]]] = {}
+        self._submitted: dict[int, dict[str, tuple[Tensor, int]]] = {}
 
     def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)
@@ -61,16 +61,16 @@ class _Saving:
                 held = {p.data_ptr() for optimizer in self._optimizers for p in parameters_of(optimizer)}
                 live = {name: (t, t._version) for name, t in _tensors(argument) if t.data_ptr() in held}
                 if live:
-                    self._given[id(argument)] = live
+                    self._submitted[id(argument)] = live
 
     def saving(self, saved: object) -> None:
-        versions = self._given.pop(id(saved), None)
+        versions = self._submitted.pop(id(saved), None)
         if versions is None or threading.current_thread() is threading.main_thread():
             return
         changed = [name for name, (tensor, version) in versions.items() if tensor._version != version]
         if changed:
-            text = f"a thread saves weights that were trained on since it was given them: {len(changed)} tensors"
-            self._watch.find("saved_later_weights", text, names=changed[:10], numbers={"tensors": len(changed)})
+            text = f"a thread saves weights that were trained on since they were submitted: {len(changed)} tensors"
+            self._watch.report("saved_later_weights", text, names=changed[:10], numbers={"tensors": len(changed)})
 
 
 class _Scores:
@@ -90,7 +90,7 @@ class _Scores:
         if not monitor or not steps or monitor not in _validation_metrics(trainer) or step == trainer.global_step:
             return
         text = f"step {trainer.global_step} is ranked by {monitor} of the validation after step {step}"
-        self._watch.find("scored_before_validation", text, step=trainer.global_step, numbers={"validated": step})
+        self._watch.report("scored_before_validation", text, step=trainer.global_step, numbers={"validated": step})
 
 
 def listen(watch: Watch) -> None:

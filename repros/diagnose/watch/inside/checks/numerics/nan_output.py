@@ -72,17 +72,17 @@ _NAMES = {
 _IN_A_ROW = 10
 _LEAST_SCALE = 1 / 16
 _BATCHES = 3
-"""Batches that are remembered: loaders are read ahead of the step."""
+"""Batches that are kept: loaders are read ahead of the step."""
 
 _hooks: list[calls.Calls] = []
-"""The hooks of this process, which stay off until a watch asks for them."""
+"""The hooks of this process, off until a watch requests them."""
 
 
 class _First:
-    """What the present step shows, and what earlier ones have shown to be usual."""
+    """The evidence of the present step, and the values that are usual at each place."""
 
-    def __init__(self, watch: Watch, seen: calls.Calls) -> None:
-        self._watch, self._calls = watch, seen
+    def __init__(self, watch: Watch, module_calls: calls.Calls) -> None:
+        self._watch, self._calls = watch, module_calls
         self._usual: dict[tuple[object, ...], int] = {}
         self._batches: deque[list[evidence.InBatch]] = deque(maxlen=_BATCHES)
         self._batch_healthy: dict[str, int] = {}
@@ -95,10 +95,9 @@ class _First:
         self._norms: dict[int, float] = {}
         self._has_stepped = False
         self._given: tuple[float, float] | None = None
-        """The range of what the outermost module gave in the last step that ended well."""
+        """The range of the outermost module's output in the last step with a finite loss."""
 
     def listen(self) -> None:
-        """Begin."""
         for name in _OBSERVED:
             self._watch.listen(name, getattr(self, name))
         when_imported("torch.nn.modules.module", self._calls.on)
@@ -116,7 +115,7 @@ class _First:
         self._trainer = weakref.ref(trainer)  # which has no module yet
 
     def _know_trainers_module(self) -> None:
-        """Let names begin at a LightningModule, whose training step is called past its `forward`."""
+        """Add the LightningModule as a root of names: its training step does not go through its `forward`."""
         trainer = self._trainer() if self._trainer is not None else None
         if trainer is not None and trainer.lightning_module is not None:
             self._calls.roots.add(trainer.lightning_module)
@@ -136,7 +135,7 @@ class _First:
         self._calls.read()
         self._calls.is_paused = True
         self._roots = [getattr(root, "grad_fn", None) for root in roots]
-        if any(found.kinds for found in self._loss):
+        if any(value_range.kinds for value_range in self._loss):
             self._know_trainers_module()
             self._note(self._of_loss())
 
@@ -161,13 +160,13 @@ class _First:
         if len(self._row) >= _IN_A_ROW:
             self._judge_row()
 
-    def _note(self, found: evidence.Evidence) -> None:
+    def _note(self, cause: evidence.Evidence) -> None:
         if self._pending is None:
-            found.step = found.step or self._coming_step()
-            self._pending = found
+            cause.step = cause.step or self._coming_step()
+            self._pending = cause
 
     def _coming_step(self) -> int:
-        numbers = [steps.get(each, 0) for each in weights.optimizers()]
+        numbers = [steps.get(optimizer, 0) for optimizer in weights.optimizers()]
         return max(numbers, default=0) + coming(self._watch)
 
     def _of_loss(self) -> evidence.Evidence:
@@ -178,7 +177,7 @@ class _First:
         buffer = evidence.of_buffers(self._calls, suspect)
         if buffer is not None:
             return buffer
-        handed = next((each for each in self._handed() if each.is_new(self._batch_healthy)), None)
+        handed = next((one for one in self._handed() if one.is_new(self._batch_healthy)), None)
         if suspect is not None and suspect.kind == "arrived":
             return evidence.of_arrived(self._calls, suspect, handed)
         if suspect is not None:
@@ -189,7 +188,7 @@ class _First:
         return evidence.of_loss(self._calls, self._loss, operation, self._given, is_compiled=self._watch.compiles)
 
     def _handed(self) -> list[evidence.InBatch]:
-        return [each for batch in reversed(self._batches) for each in batch if each.found.kinds]
+        return [one for batch in reversed(self._batches) for one in batch if one.value_range.kinds]
 
     def zeroing(self, _: object) -> None:
         """End a step that was skipped."""
@@ -200,34 +199,34 @@ class _First:
         if self._pending is None:
             self._end_well()
         elif not _is_skipped(optimizer) and self._is_stepped(optimizer):
-            self._tell(self._pending, self._of_scaler(is_taken=True))
+            self._report(self._pending, self._of_scaler(is_taken=True))
 
     def _is_stepped(self, optimizer: Optimizer) -> bool:
-        """Return whether what is pending is used by this step."""
+        """Return whether this step uses the pending evidence's values."""
         assert self._pending is not None
         own = weights.held([optimizer])
         gradients = {key: parameter.grad for key, parameter in own.items()}
         _, bad = weights.not_finite(gradients, {})
-        has_gradient = any(each is not None for each in gradients.values())
+        has_gradient = any(gradient is not None for gradient in gradients.values())
         # A scaled loss may be infinite where the loss is not.
         return bool(bad) or (self._pending.has_bad_loss and has_gradient and self._scaler is None)
 
     def _end_well(self) -> None:
-        """Note what is usual: a step is taken with a finite loss and finite gradients."""
+        """Record what is usual in a step with a finite loss and finite gradients."""
         self._calls.read()
         self._row.clear()
         self._has_stepped = True
         self._given = evidence.last_given(self._calls)
         for suspect in self._calls.suspects:
             self._usual[suspect.site] = self._usual.get(suspect.site, 0) | suspect.kinds
-        for each in self._handed():
-            self._batch_healthy[each.path] = self._batch_healthy.get(each.path, 0) + 1
+        for one in self._handed():
+            self._batch_healthy[one.path] = self._batch_healthy.get(one.path, 0) + 1
         self._calls.forget()
 
     def _judge_row(self) -> None:
         scaler = self._scaler() if self._scaler is not None else None
         if scaler is None or self._has_stepped or float(scaler.get_scale()) < _LEAST_SCALE:
-            self._tell(self._row[0], self._of_scaler(is_taken=False))
+            self._report(self._row[0], self._of_scaler(is_taken=False))
         else:
             del self._row[1:-1]  # the search for a scale goes on, for twice as many steps as this at most
 
@@ -241,24 +240,24 @@ class _First:
             return f"GradScaler did not skip this step ({scale})"
         return f"GradScaler skips each step for it, which lower scales do not end ({scale})"
 
-    def _tell(self, found: evidence.Evidence, of_scaler: str) -> None:
-        text, check = "; ".join(filter(None, [found.text, of_scaler])), _NAMES[found.kind]
-        details: dict[str, Any] = {"step": found.step, "names": found.names, "numbers": found.numbers}
-        if found.place is not None:
-            details["place"] = found.place
-        if found.kind == "gradient" and _world_size() > 1:
-            if self._watch.wants(check):
+    def _report(self, cause: evidence.Evidence, of_scaler: str) -> None:
+        text, check = "; ".join(filter(None, [cause.text, of_scaler])), _NAMES[cause.kind]
+        details: dict[str, Any] = {"step": cause.step, "names": cause.names, "numbers": cause.numbers}
+        if cause.place is not None:
+            details["place"] = cause.place
+        if cause.kind == "gradient" and _world_size() > 1:
+            if self._watch.is_enabled(check):
                 self._watch.events.write("echo", check=check, text=text, **details)
         else:
-            self._watch.find(check, text, **details)
+            self._watch.report(check, text, **details)
         self._stop()
 
     def ends(self) -> None:
-        """Look at the parameters that the last step has left."""
+        """Inspect the parameters after the last step."""
         if self._has_stepped and self._pending is None:
             _, bad = weights.not_finite(weights.held(), {})
             if bad:
-                self._tell(evidence.of_weights(self._calls, bad, self._norms), "")
+                self._report(evidence.of_weights(self._calls, bad, self._norms), "")
 
 
 _OBSERVED = (
@@ -268,20 +267,20 @@ _OBSERVED = (
 
 
 def listen(watch: Watch) -> None:
-    """Attach the checks if they were asked for."""
+    """Attach the checks if they were requested."""
     if not _hooks:
         _hooks.append(calls.Calls())
         when_imported("torch", _hooks[0].see_compiled)
         watch.observe("begins", _hooks[0].off)
-    if watch.asks("nan"):
+    if watch.is_requested("nan"):
         _hooks[0].forget()
         _First(watch, _hooks[0]).listen()
 
 
 def _is_skipped(optimizer: Optimizer) -> bool:
-    """Return whether GradScaler has left it to the kernel to skip the step that is running."""
-    found = getattr(optimizer, "found_inf", None)
-    return found is not None and float(found) > 0
+    """Return whether the fused kernel skips the present step, as GradScaler tells it to."""
+    found_inf = getattr(optimizer, "found_inf", None)
+    return found_inf is not None and float(found_inf) > 0
 
 
 def _world_size() -> int:

@@ -56,7 +56,7 @@ CHECKS = (
 )
 
 _PASSES = 4
-"""Forwards of each model that are looked at."""
+"""The number of inspected forwards of each model."""
 _MOST_NODES = 20000
 _HOOK = "make_inputs_require_grad"
 
@@ -68,7 +68,7 @@ class _Pass:
         self.tuner = weakref.ref(tuner)
         self.layers = {id(layer): layer for layer in adapted_layers(tuner)}
         self.called: dict[int, bool] = {}
-        """Whether gradients were on when it was called, by the `id` of each module of interest."""
+        """Whether gradients were enabled in a call, by the module's `id`."""
         attention = sys.modules["torch"].nn.MultiheadAttention
         self.attentions = {id(part): part for part in tuner.modules() if isinstance(part, attention)}
         self.is_over = False
@@ -137,16 +137,16 @@ class _Trained:
             )
             if tuner in self._prepared:
                 text += "; prepare_model_for_kbit_training was called after get_peft_model"
-                self._watch.find("adapter_frozen_by_preparation", text, numbers={"parameters": count})
+                self._watch.report("adapter_frozen_by_preparation", text, numbers={"parameters": count})
             else:
-                self._watch.find("adapter_frozen", text, numbers={"parameters": count})
+                self._watch.report("adapter_frozen", text, numbers={"parameters": count})
         for one in passes:
             tuner = one.tuner()
             if tuner is not None and any(part.grad is not None for part in tuner.parameters()):
-                self._look_for_checkpoints(one, tuner)
-                self._look_for_bypass(one)
+                self._check_for_checkpoints(one, tuner)
+                self._check_for_bypass(one)
 
-    def _look_for_checkpoints(self, one: _Pass, tuner: BaseTuner) -> None:
+    def _check_for_checkpoints(self, one: _Pass, tuner: BaseTuner) -> None:
         called = [layer for key, layer in one.layers.items() if key in one.called]
         if not called or any(one.called[id(layer)] for layer in called):
             return
@@ -157,9 +157,9 @@ class _Trained:
                 f"none of the {len(parameters)} trained parameters of this adapter has a gradient after the backward:"
                 " checkpoints give none, since none of their inputs requires gradients"
             )
-            self._watch.find("adapter_checkpointed", text, numbers={"parameters": len(parameters)})
+            self._watch.report("adapter_checkpointed", text, numbers={"parameters": len(parameters)})
 
-    def _look_for_bypass(self, one: _Pass) -> None:
+    def _check_for_bypass(self, one: _Pass) -> None:
         for key, attention in one.attentions.items():
             layer = attention._modules.get("out_proj")
             if id(layer) not in one.layers or key not in one.called or id(layer) in one.called:
@@ -170,11 +170,11 @@ class _Trained:
                     "the adapter on out_proj of this MultiheadAttention was not called, and none of its"
                     f" {len(parameters)} parameters has a gradient: the attention reads the weight of out_proj alone"
                 )
-                self._watch.find("adapter_bypassed", text, numbers={"parameters": len(parameters)})
+                self._watch.report("adapter_bypassed", text, numbers={"parameters": len(parameters)})
 
 
 class _Held:
-    """What optimizers hold of models with adapters."""
+    """The parameters of models with adapters that optimizers hold."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -187,9 +187,9 @@ class _Held:
     def adapted_fed(self, tuner: BaseTuner, _: object) -> None:
         if tuner not in self._tuners:
             self._tuners.add(tuner)
-            self._watch.listen("after_close_step", self.after_close_step)
+            self._watch.listen("after_inspected_step", self.after_inspected_step)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         for tuner in list(self._tuners):
             own = {id(parameter) for parameter in tuner.parameters()}
             held = [parameter for parameter in parameters_of(optimizer) if id(parameter) in own]
@@ -206,7 +206,7 @@ class _Held:
                     " optimizer holds them"
                 )
                 numbers = {"held": len(held), "waiting": len(waiting)}
-                self._watch.find("adapter_not_in_optimizer", text, step=number, names=names, numbers=numbers)
+                self._watch.report("adapter_not_in_optimizer", text, step=number, names=names, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:
@@ -228,24 +228,24 @@ def _trained(layer: BaseTunerLayer) -> Iterator[Parameter]:
 
 
 def _makes_inputs_require_gradients(tuner: BaseTuner) -> bool:
-    """Return whether a hook of `enable_input_require_grads`, or of a k-bit preparation, is there."""
+    """Return whether a hook of `enable_input_require_grads`, or of a k-bit preparation, is registered."""
     hooks = (hook for part in tuner.modules() for hook in part._forward_hooks.values())
     return any(getattr(hook, "__name__", "").startswith(_HOOK) for hook in hooks)
 
 
 def _reaches_no_parameter(tensors: Tensor | Sequence[Tensor]) -> bool:
-    """Return whether the graph of what is differentiated has leaves, none of them a parameter."""
+    """Return whether the graph of a backward has leaves, none of them a parameter."""
     roots = [tensors] if hasattr(tensors, "grad_fn") else list(tensors or ())
     waiting = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
-    seen = set(waiting)
+    visited = set(waiting)
     parameter, has_leaf = sys.modules["torch"].nn.Parameter, False
     while waiting:
         node = waiting.pop()
         leaf = getattr(node, "variable", None)
         has_leaf = has_leaf or leaf is not None
-        new = {following for following, _ in node.next_functions if following is not None} - seen
-        if isinstance(leaf, parameter) or len(seen) > _MOST_NODES:
+        new = {following for following, _ in node.next_functions if following is not None} - visited
+        if isinstance(leaf, parameter) or len(visited) > _MOST_NODES:
             return False
-        seen |= new
+        visited |= new
         waiting.extend(new)
     return has_leaf

@@ -55,9 +55,9 @@ class _Loaded:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._missed: dict[frozenset[str], tuple[weakref.ref[PeftModel], str]] = {}
-        """What fitted nothing, by its names: the model, and what to say."""
+        """The states that did not fit, by their names: the model, and the text of the finding."""
         self._unused: dict[int, weakref.ref[Parameter]] = {}
-        """The parameters that were loaded and not used, by `id`."""
+        """The loaded parameters until their first use, by `id`."""
         self._before: list[set[int]] = []
 
     def adapter_filled(self, model: PeftModel, name: str, state: object, result: object) -> None:
@@ -89,14 +89,14 @@ class _Loaded:
             model = reference()
             if model is not None and any(part is tuner for part in model.modules()):
                 del self._missed[keys]
-                self._watch.find("adapter_not_loaded", text)
+                self._watch.report("adapter_not_loaded", text)
         for parameter in tuner.parameters() if self._unused else ():
             self._unused.pop(id(parameter), None)
         if not self._missed and not self._unused:
             self._watch.ignore("adapted_fed", self.adapted_fed)
 
     def calling(self, module: Module) -> None:
-        """Notice uses past the forward of the model, as those of `generate`."""
+        """Notice uses outside of the model's forward, as in `generate`."""
         for parameter in module._parameters.values():
             self._unused.pop(id(parameter), None)
         if not self._unused:
@@ -104,7 +104,7 @@ class _Loaded:
 
     def ends(self) -> None:
         for _, text in self._missed.values():
-            self._watch.find("adapter_not_loaded", text, place=None)
+            self._watch.report("adapter_not_loaded", text, place=None)
 
     def adapting(self, model: Module | None) -> None:
         tuner: BaseTuner = getattr(model, "base_model", None) if hasattr(model, "peft_config") else None
@@ -124,7 +124,7 @@ class _Loaded:
                 f"{len(lost)} loaded weights of an adapter are replaced by new ones before they were used: the model"
                 " that is given to get_peft_model has an adapter of that name"
             )
-            self._watch.find("adapter_replaced", text, numbers={"weights": len(lost)})
+            self._watch.report("adapter_replaced", text, numbers={"weights": len(lost)})
 
 
 class _Saved:
@@ -142,17 +142,17 @@ class _Saved:
             for file in ("adapter_model.safetensors", "adapter_model.bin"):
                 if _is_empty(os.path.join(place, file)):
                     text = f"{file} of the adapter {name} is saved without a number of its weights"
-                    self._watch.find("adapter_saved_empty", text, names=[name])
+                    self._watch.report("adapter_saved_empty", text, names=[name])
 
 
 class _Switched:
-    """What `load_adapter` changes in other adapters."""
+    """The changes of other adapters by `load_adapter`."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._before: dict[int, tuple[weakref.ref[Parameter], bool]] = {}
         self._suspects: list[tuple[weakref.ref[PeftModel], list[tuple[weakref.ref[Parameter], bool]], str, bool]] = []
-        """The model, its changed parameters with what they required before, the text, and if a training may be over."""
+        """Model, changed parameters with their earlier `requires_grad`, the text, and whether training may be over."""
 
     def adapter_loading(self, model: PeftModel) -> None:
         tuner = getattr(model, "base_model", None)
@@ -204,7 +204,7 @@ class _Switched:
         for _, changed, text, _ in suspects:
             present = [(reference(), was) for reference, was in changed]
             if all(parameter is None or parameter.requires_grad is not was for parameter, was in present):
-                self._watch.find("adapter_switched", text, numbers={"parameters": len(changed)}, **details)
+                self._watch.report("adapter_switched", text, numbers={"parameters": len(changed)}, **details)
 
 
 def listen(watch: Watch) -> None:
@@ -222,12 +222,12 @@ def _layers(tuner: BaseTuner) -> Iterator[BaseTunerLayer]:
 
 
 def _of(model: PeftModel | None) -> tuple[Module | None, ...]:
-    """Return what `set_adapter` may be called on for a model."""
+    """Return the objects whose `set_adapter` sets a model's adapter."""
     return () if model is None else (model, getattr(model, "base_model", None))
 
 
 def _is_empty(file: str) -> bool:
-    """Return whether a file of tensors is there and has no number."""
+    """Return whether a file of tensors exists and has no number."""
     if not os.path.exists(file):
         return False
     if file.endswith(".safetensors"):

@@ -39,7 +39,7 @@ class _Merged:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._shared: list[tuple[Parameter, int, list[str]]] = []
-        """Each with its digest, and the names of the layers that have it."""
+        """The shared weights, with their checksums and the names of their layers."""
 
     def merging(self, tuner: BaseTuner) -> None:
         adapted = {id(layer.get_base_layer()) for layer in adapted_layers(tuner)}
@@ -58,7 +58,7 @@ class _Merged:
         names = [name for (_, before, its), now in zip(shared, after) if before != now for name in its]
         if names:
             text = f"merging this adapter has changed one weight of several layers: {', '.join(names)}"
-            self._watch.find("merge_changes_shared_weight", text, names=names)
+            self._watch.report("merge_changes_shared_weight", text, names=names)
 
 
 def listen(watch: Watch) -> None:

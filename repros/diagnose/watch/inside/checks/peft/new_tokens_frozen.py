@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.adapters import adapted_layers, is_training
-from repros.diagnose.watch.inside.observe.beginnings import HEADS
+from repros.diagnose.watch.inside.observe.initialisation import HEADS
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class _Tokens:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._added: weakref.WeakKeyDictionary[PreTrainedModel, tuple[int, list[Tensor]]] = weakref.WeakKeyDictionary()
-        """The first new token, and the new rows of the embedding and the head, by model."""
+        """By model: the first new token, and the new rows, of shape (tokens, columns), of embedding and head."""
         self._count = 0
 
     def tokens_added(self, model: PreTrainedModel, before: int) -> None:
@@ -88,7 +88,7 @@ class _Tokens:
                 f"this batch has {len(learned)} tokens to learn that were added to the vocabulary, and their rows of"
                 f" the {' and of the '.join(frozen)} are frozen as resize_token_embeddings has made them"
             )
-            self._watch.find("new_tokens_frozen", text, numbers={"first": first, "tokens": learned[:5]}, names=frozen)
+            self._watch.report("new_tokens_frozen", text, numbers={"first": first, "tokens": learned[:5]}, names=frozen)
 
 
 class _Heads:
@@ -97,11 +97,11 @@ class _Heads:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._begun: weakref.WeakKeyDictionary[Module, list[Tensor]] = weakref.WeakKeyDictionary()
-        """A part of the values that each head began with."""
+        """A part of each head's initial values."""
         self._unsaved: dict[tuple[str, tuple[int, ...]], tuple[str, str]] = {}
         """The name and the state of a head, by the name and the shape of a weight of it."""
 
-    def head_begun(self, head: Module) -> None:
+    def head_initialised(self, head: Module) -> None:
         self._begun[head] = [_corner(parameter) for parameter in head.parameters()]
 
     def adapters_saved(self, model: PeftModel, *_: object) -> None:
@@ -137,14 +137,14 @@ class _Heads:
                 f"the layer {name} {state}, and the adapter was saved without it, nor was it saved by itself: the"
                 " loaded classifier will have another one"
             )
-            self._watch.find("head_not_saved", text, place=None, names=[name])
+            self._watch.report("head_not_saved", text, place=None, names=[name])
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     tokens, heads = _Tokens(watch), _Heads(watch)
     watch.listen("tokens_added", tokens.tokens_added)
-    for name in ("head_begun", "adapters_saved", "saving", "ends"):
+    for name in ("head_initialised", "adapters_saved", "saving", "ends"):
         watch.listen(name, getattr(heads, name))
     watch.listen("tensors_saved", heads.saving)
 
@@ -158,7 +158,7 @@ def _embeddings(model: PreTrainedModel) -> Iterator[Module]:
 
 
 def _weight(part: Module) -> Tensor:
-    """Return the weight of a layer, below what PEFT has put around it."""
+    """Return the weight of a layer, unwrapped from PEFT's layers."""
     while True:
         inner = getattr(part, "original_module", None) or getattr(part, "base_layer", None)
         if inner is None:
@@ -182,7 +182,7 @@ def _is_same(made: Tensor | list[Tensor], now: Tensor | list[Tensor]) -> bool:
 
 
 def _is_trained(part: Module, embedding: Module, tokens: list[int]) -> bool:
-    """Return whether the rows of some tokens are trained: of the layer, its adapter, or what it is tied to."""
+    """Return whether the rows of some tokens are trained: by the layer, its adapter, or the layer it is tied to."""
     if part is not embedding and _weight(part) is _weight(embedding):
         return _is_trained(embedding, embedding, tokens)
     if not any(parameter.requires_grad for parameter in part.parameters()):
@@ -194,7 +194,7 @@ def _is_trained(part: Module, embedding: Module, tokens: list[int]) -> bool:
 
 
 def _learned(arguments: Mapping[str, Tensor], first: int, padding: int | None) -> list[int]:
-    """Return the new tokens that are in a batch and among its labels."""
+    """Return the new tokens that are in a batch of shape (batch, length) and among its labels."""
     ids, labels, mask = (arguments.get(name) for name in ("input_ids", "labels", "attention_mask"))
     if ids is None or labels is None or ids.shape != labels.shape:
         return []

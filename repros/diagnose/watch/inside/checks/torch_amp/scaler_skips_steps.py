@@ -53,9 +53,9 @@ class _Skipped:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._counts: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
-        """The scaled steps of each optimizer since its last own step."""
+        """The scaled steps of each optimizer since its last actual step."""
         self._stepped: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        self._marks: weakref.WeakKeyDictionary[Optimizer, collections.deque[Tensor]] = weakref.WeakKeyDictionary()
+        self._found_infs: weakref.WeakKeyDictionary[Optimizer, collections.deque[Tensor]] = weakref.WeakKeyDictionary()
         self._scaler: weakref.ref[GradScaler] | None = None
         self._is_listening = False
 
@@ -78,25 +78,25 @@ class _Skipped:
     def before_step(self, optimizer: Optimizer, _: int) -> None:
         if self._counts.get(optimizer):
             self._counts[optimizer] = 0
-        mark = getattr(optimizer, "found_inf", None)
-        if mark is None:
+        found_inf = getattr(optimizer, "found_inf", None)
+        if found_inf is None:
             self._stepped.add(optimizer)
         else:
-            self._marks.setdefault(optimizer, collections.deque(maxlen=_SKIPPED)).append(mark)
+            self._found_infs.setdefault(optimizer, collections.deque(maxlen=_SKIPPED)).append(found_inf)
 
     def after_step(self, optimizer: Optimizer, number: int) -> None:
-        marks = self._marks.get(optimizer) if self._marks else None
-        if marks is None or number <= _SKIPPED or not self._watch.is_due(number) or is_capturing():
+        found_infs = self._found_infs.get(optimizer) if self._found_infs else None
+        if found_infs is None or number <= _SKIPPED or not self._watch.is_due(number) or is_capturing():
             return
         scaler = self._scaler() if self._scaler is not None else None
-        if scaler is not None and len(marks) == _SKIPPED and all(float(mark) > 0 for mark in marks):
+        if scaler is not None and len(found_infs) == _SKIPPED and all(float(found_inf) > 0 for found_inf in found_infs):
             self._judge(optimizer, scaler, _SKIPPED, has_stepped=False)
 
     def _judge(self, optimizer: Optimizer, scaler: GradScaler, count: int, *, has_stepped: bool) -> None:
         scale = float(scaler.get_scale())
         if has_stepped or scale < _LEAST_SCALE:
             text = f"GradScaler has skipped {count} steps in a row of this {type(optimizer).__name__}: scale {scale:g}"
-            self._watch.find("scaler_skips_steps", text, numbers={"skipped": count, "scale": scale})
+            self._watch.report("scaler_skips_steps", text, numbers={"skipped": count, "scale": scale})
 
 
 class _Left:
@@ -105,10 +105,10 @@ class _Left:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._scaler: weakref.ref[GradScaler] | None = None
-        """A weak reference to the scaler whose loss the last backward may have come from."""
+        """The scaler of the loss that the last backward may have begun at."""
         self._is_listening = False
         self._is_used = False
-        """Whether a scaler has stepped an optimizer: others beside it may have losses that are not scaled."""
+        """Whether a scaler has stepped an optimizer: other optimizers may have losses that are not scaled."""
         self._counts: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
 
     def scaling(self, scaler: GradScaler) -> None:
@@ -137,7 +137,7 @@ class _Left:
             text = (
                 f"this {type(optimizer).__name__} steps past GradScaler: the scale {scale:g} is still in its gradients"
             )
-            self._watch.find("scale_left_in_gradients", text, step=number, numbers={"scale": scale})
+            self._watch.report("scale_left_in_gradients", text, step=number, numbers={"scale": scale})
 
 
 def listen(watch: Watch) -> None:

@@ -78,7 +78,7 @@ class _Order:
             if id(current) in self._late:
                 drawn, wanted = self._late.pop(id(current))
                 text = f"epoch {wanted} has the order of epoch {drawn}: it was drawn before set_epoch({wanted})"
-                self._watch.find("epoch_set_too_late", text, numbers={"drawn": drawn, "set": wanted})
+                self._watch.report("epoch_set_too_late", text, numbers={"drawn": drawn, "set": wanted})
             for place, sampler in enumerate(current.samplers):
                 if getattr(sampler, "shuffle", True):
                     self._count(sampler, current.epochs[place], optimizer)
@@ -89,7 +89,7 @@ class _Order:
         if last is not None and last.optimizer() is optimizer and last.epoch == epoch:
             name = type(sampler).__name__
             text = f"two epochs have the same order: {name}.set_epoch was not called between them (epoch {epoch})"
-            self._watch.find("epoch_not_set", text, numbers={"epoch": epoch}, names=[name])
+            self._watch.report("epoch_not_set", text, numbers={"epoch": epoch}, names=[name])
         by_optimizer[id(optimizer)] = _Trained(weakref.ref(optimizer), epoch)
 
 

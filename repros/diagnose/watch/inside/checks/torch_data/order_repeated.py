@@ -52,7 +52,7 @@ CHECKS = (
 _TIMES = 3
 """A search for a rate, or a warm-up, may be followed by the training with the same seed."""
 _PASSES = 3
-"""Passes with workers, by process, that are reported to the process outside."""
+"""The most passes with workers that a process writes events about."""
 
 
 class _Trained(NamedTuple):
@@ -69,13 +69,13 @@ class _Orders:
         self._watch = watch
         self._clock = 0
         self._fetched: Callable[[], Pass | None] = _nothing
-        """The pass that gave the last batch, if gradients were on; a reference, since a pass holds its data set."""
+        """The pass of the last batch if gradients were enabled; a reference, since a pass holds its data set."""
         self._training: Callable[[], Pass | None] = _nothing
-        """The pass that gave the last batch before a backward."""
+        """The pass of the last batch before a backward."""
         self._drawn: weakref.WeakKeyDictionary[Pass, int] = weakref.WeakKeyDictionary()
-        """When the first indices of each pass were drawn."""
+        """The time, by `_clock`, at which the first indices of each pass were drawn."""
         self._orders: weakref.WeakKeyDictionary[Optimizer, dict[int, _Trained]] = weakref.WeakKeyDictionary()
-        self._told: weakref.WeakSet[Pass] = weakref.WeakSet()
+        self._reported: weakref.WeakSet[Pass] = weakref.WeakSet()
         self._passes = 0
 
     def ordered(self, new: Pass) -> None:
@@ -96,9 +96,9 @@ class _Orders:
         current, self._training = self._training(), _nothing
         if current is None:
             return
-        if current.workers > 1 and self._passes < _PASSES and current not in self._told:
+        if current.workers > 1 and self._passes < _PASSES and current not in self._reported:
             self._passes += 1
-            self._told.add(current)
+            self._reported.add(current)
             self._watch.events.write("trained_on", passed=_name(os.getpid(), current.seed))
         if current not in self._drawn:
             return
@@ -109,18 +109,18 @@ class _Orders:
         if before is not None and before.at < drawn and before.indices == tuple(current.indices):
             text = "two epochs have the same random order: the sampler's generator was seeded anew with the same number"
             numbers = {"first indices": list(before.indices)}
-            self._watch.find("order_repeated", text, step=number, numbers=numbers)
+            self._watch.report("order_repeated", text, step=number, numbers=numbers)
         self._orders[optimizer][current.dataset] = _Trained(tuple(current.indices), self._clock)
 
 
 class _Seeds:
-    """How often the generator was where it is after a seed, by optimizer."""
+    """How often the generator was in the same state after a seed, by optimizer."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._seed: int | None = None
         self._seeded_at = -2
-        """The steps that there were when a seed was set last."""
+        """The number of steps when a seed was set last."""
         self._is_spaced = True
         self._times: weakref.WeakKeyDictionary[Optimizer, dict[tuple[int, str], int]] = weakref.WeakKeyDictionary()
 
@@ -149,7 +149,7 @@ class _Seeds:
         times[key] = times.get(key, 0) + 1
         if times[key] == _TIMES:
             text = f"torch is seeded with {seed} again and again in this training: it draws the same numbers each time"
-            self._watch.find("draws_repeated", text, step=number, numbers={"seed": int(seed), "times": _TIMES})
+            self._watch.report("draws_repeated", text, step=number, numbers={"seed": int(seed), "times": _TIMES})
 
     def forget(self, *_: object) -> None:
         self._times.clear()
@@ -164,7 +164,7 @@ def _listen_in_workers(watch: Watch) -> None:
 
     def worker_began() -> None:
         info = _worker()
-        if info is None or not watch.wants("draws_repeated_by_workers"):
+        if info is None or not watch.is_enabled("draws_repeated_by_workers"):
             return
         passed = _name(os.getppid(), info.seed - info.id)
         for generator, state in _generators().items():
@@ -194,16 +194,16 @@ def listen(watch: Watch) -> None:
 
 
 def _nothing() -> None:
-    """Stand for the reference to no pass."""
+    """Return None, as the reference to no pass."""
 
 
 def _name(pid: int, seed: int | None) -> str:
-    """Return what a pass of a process is called there and by its workers."""
+    """Return the name of a pass, which is the same in its process and in its workers."""
     return f"{pid}-{seed}"
 
 
 def _worker() -> WorkerInfo | None:
-    """Return what torch says of this process if it is a loader's worker, or None."""
+    """Return torch's information on this process if it is a loader's worker, or None."""
     module = sys.modules.get("torch.utils.data._utils.worker")
     return None if module is None else module.get_worker_info()
 
@@ -214,9 +214,9 @@ def _generators() -> dict[str, str]:
 
     import torch
 
-    found = {"torch": stable_digest(torch.get_rng_state().tolist()), "Python": stable_digest(random.getstate()[1])}
+    states = {"torch": stable_digest(torch.get_rng_state().tolist()), "Python": stable_digest(random.getstate()[1])}
     numpy = sys.modules.get("numpy.random")
     if numpy is not None:
         _, keys, place, *_ = numpy.get_state()
-        found["NumPy"] = stable_digest(keys.tolist(), place)
-    return found
+        states["NumPy"] = stable_digest(keys.tolist(), place)
+    return states

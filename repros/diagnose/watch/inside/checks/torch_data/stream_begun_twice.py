@@ -66,7 +66,7 @@ def listen(watch: Watch) -> None:
             name = type(dataset).__name__
             text = f"{name} is begun again before anything was trained on it: its {changed[0]} has moved on"
             numbers = {"before": before[changed[0]], "now": present[changed[0]]}
-            watch.find("stream_begun_twice", text, names=changed[:5], numbers=numbers)
+            watch.report("stream_begun_twice", text, names=changed[:5], numbers=numbers)
         begun[id(dataset)] = (dataset, present)
 
     watch.listen("fit_begins", fit_begins)
@@ -91,7 +91,7 @@ def _listen_for_repeated(watch: Watch) -> None:
             one, two = first.pop(iterator, [None])[0:2] if len(first[iterator]) == 2 else (None, None)  # noqa: PLR2004
             if two is not None and _is_same(two, _leaf(batch)) and not _is_same(one, two):
                 text = f"each of the {workers} workers of a loader reads the whole stream: samples come {workers} times"
-                watch.find("stream_repeated", text, numbers={"workers": workers})
+                watch.report("stream_repeated", text, numbers={"workers": workers})
 
     watch.listen("streamed", streamed)
 
@@ -122,6 +122,6 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _numbers(dataset: IterableDataset) -> dict[str, object]:
-    # Not by getattr, which would run properties; a counter may begin as an attribute of the class.
-    found = {**vars(type(dataset)), **vars(dataset)}
-    return {name: value for name, value in found.items() if type(value) in {int, float, str} and name[:2] != "__"}
+    # Not by getattr, which would run properties; a counter may be an attribute of the class at first.
+    attributes = {**vars(type(dataset)), **vars(dataset)}
+    return {name: value for name, value in attributes.items() if type(value) in {int, float, str} and name[:2] != "__"}

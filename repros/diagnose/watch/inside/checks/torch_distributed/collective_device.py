@@ -47,14 +47,14 @@ def listen(watch: Watch) -> None:
             if tensor.device.type not in able:
                 what = f"{str(tensor.dtype).partition('.')[2]} tensor of shape {tuple(tensor.shape)}"
                 text = f"{name} gets a {what} on {tensor.device}, but its group is for {' and '.join(sorted(able))}"
-                watch.find(_check_of(able), text)
+                watch.report(_check_of(able), text)
                 return
 
     watch.listen("collective", collective)
 
 
 def _check_of(able: set[str]) -> str:
-    """Return the check that says whose tensor it is, by the library's function that the collective was called from."""
+    """Return the check for a tensor, by the library's function that the collective was called from."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name

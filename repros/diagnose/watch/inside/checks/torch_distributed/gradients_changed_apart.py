@@ -47,7 +47,7 @@ class _Changes:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._made: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
-        """The optimizers, with their places in the order in which they were made, which is the same on all ranks."""
+        """The optimizers, numbered in the order of their construction, which is the same on all ranks."""
         self._before: weakref.WeakKeyDictionary[Optimizer, tuple[dict[str, list[Any]], Digested]] = (
             weakref.WeakKeyDictionary()
         )
@@ -55,7 +55,7 @@ class _Changes:
     def made(self, optimizer: Optimizer) -> None:
         self._made.setdefault(optimizer, len(self._made))
 
-    def after_close_backward(self) -> None:
+    def after_inspected_backward(self) -> None:
         following = coming(self._watch)
         for optimizer in list(self._made) if _world() > 1 else ():
             if self._watch.is_due(steps.get(optimizer, 0) + following):
@@ -69,7 +69,7 @@ class _Changes:
         before, digested = self._before.pop(optimizer, ({}, None))
         if not self._before:
             self._watch.ignore("after_step", self.after_step)
-        if digested is None or not self._watch.is_due(number) or not self._watch.wants("gradients_changed_apart"):
+        if digested is None or not self._watch.is_due(number) or not self._watch.is_enabled("gradients_changed_apart"):
             return
         known = self._watch.known()
         known.update(digested.still_known())
@@ -85,7 +85,7 @@ class _Changes:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     changes = _Changes(watch)
-    for name in ("made", "after_close_backward"):
+    for name in ("made", "after_inspected_backward"):
         watch.listen(name, getattr(changes, name))
 
 
@@ -102,6 +102,6 @@ def _gradients(optimizer: Optimizer) -> dict[str, Tensor]:
 
 
 def _world() -> int:
-    dist = sys.modules["torch.distributed"]  # each `import` of it would cost more than all else after a backward
+    dist = sys.modules["torch.distributed"]  # an `import` would cost more than everything else after a backward
     is_initialized = getattr(dist, "is_initialized", None)  # torch may be built without it
     return dist.get_world_size() if is_initialized is not None and is_initialized() else 1

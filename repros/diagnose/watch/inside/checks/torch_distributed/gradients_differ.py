@@ -31,10 +31,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe import replicas
 from repros.diagnose.watch.inside.observe.optimizers import is_step_due, parameters_of, steps
 from repros.diagnose.watch.inside.observe.replicas import Replica
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.values import Digested, digest
 from repros.diagnose.watch.inside.watch import Watch
 
@@ -58,7 +58,7 @@ CHECKS = (
 
 
 class _State:
-    """What is known of one replica between two steps."""
+    """The state of one replica between two steps."""
 
     def __init__(self) -> None:
         self.preparations = 0  # at the last backward
@@ -67,13 +67,13 @@ class _State:
         self.check = "gradients_differ"
         """The check that names why the gradients of the last backward may differ."""
         self.is_called = False
-        """Whether the wrapper was called since the last backward; known of the calls that are looked at."""
+        """Whether the wrapper was called since the last backward, in the inspected calls."""
         self.is_private = False
         self.place: str | None = None
         self.reduced: dict[str, list[Any]] = {}
-        """The digest of the gradients as the last backward has left them, if the next step is due."""
+        """The digest of the gradients after the last backward, if the next step is due."""
         self.digested: Digested | None = None
-        """Which of them are as they were."""
+        """The gradients of `reduced`, to recognise those that do not change."""
 
 
 class _Agreement:
@@ -83,7 +83,7 @@ class _Agreement:
         self._watch = watch
         self._states: dict[int, _State] = {}
         self._inner = 0
-        """The backward passes inside the last one: those of reentrant checkpoints."""
+        """The number of backward passes inside the last one, of reentrant checkpoints."""
 
     def calling(self, module: Module) -> None:
         for replica in replicas.replicas:
@@ -91,8 +91,8 @@ class _Agreement:
                 self._states.setdefault(id(replica), _State()).is_called = True
 
     def replica(self, *_: object) -> None:
-        """Listen, since there is a replica; without one nothing is looked at."""
-        for name in ("calling", "before_backward", "inner_backward", "after_close_backward"):
+        """Listen from the first replica on."""
+        for name in ("calling", "before_backward", "inner_backward", "after_inspected_backward"):
             self._watch.listen(name, getattr(self, name))
 
     def inner_backward(self) -> None:
@@ -109,12 +109,12 @@ class _Agreement:
             state.reduced, state.digested = {}, None
             replica.forget()
             if self._watch.is_due(state.backwards):
-                state.place = user_place()
+                state.place = user_location()
             if is_prepared and not ddp.require_backward_grad_sync:
                 text = "no_sync begins after the forward: this backward is reduced all the same"
-                self._watch.find("no_sync_too_late", text, step=state.backwards)
+                self._watch.report("no_sync_too_late", text, step=state.backwards)
 
-    def after_close_backward(self) -> None:
+    def after_inspected_backward(self) -> None:
         has_stepped = self._watch.count("before_step") > 0
         for replica, _, state in self._live():
             if self._inner > 1 and state.check == "gradients_differ":
@@ -133,7 +133,7 @@ class _Agreement:
         self._watch.events.write("stepping")
         self._watch.ignore("before_step", self.before_step)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         # The number of this optimizer's step, and not of all: GANs step several in turn.
         if not replicas.replicas or not self._watch.is_due(number):
             return
@@ -159,7 +159,7 @@ def listen(watch: Watch) -> None:
         checks.replica()
     watch.listen("before_step", checks.before_step)
     # Afterwards, since Lightning runs the backward in a closure within the step. The gradients are still there.
-    watch.listen("after_close_step", checks.after_close_step)
+    watch.listen("after_inspected_step", checks.after_inspected_step)
 
 
 def _check_of(replica: Replica, ddp: DistributedDataParallel, state: _State, *, is_prepared: bool) -> str:
@@ -193,12 +193,12 @@ def _write(
     # A converted parameter may be another object.
     if check == "gradients_differ" and any(id(value) not in replica.trained for value in parameters.values()):
         check = "gradients_differ_unfrozen"
-    details: dict[str, object] = {**numbers, "total": len(parameters), "place": state.place or user_place()}
+    details: dict[str, object] = {**numbers, "total": len(parameters), "place": state.place or user_location()}
     if what == "gradients" and not is_pending and state.reduced:
         changed = "gradients_differ_changed"
-        details.update({"reduced": state.reduced, "changed": changed if watch.wants(changed) else None})
+        details.update({"reduced": state.reduced, "changed": changed if watch.is_enabled(changed) else None})
     # Which optimizer, by the first parameter that it holds: the same on all ranks.
     key = [*replica.key, next(iter(parameters)) if optimizer is not None else None, len(parameters)]
-    wanted = check if watch.wants(check) else None
+    wanted = check if watch.is_enabled(check) else None
     if wanted or details.get("changed"):
         watch.events.write("digest", check=wanted, what=what, key=key, number=number, pending=is_pending, **details)

@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.replicas import Replica
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def listen(watch: Watch) -> None:
     """Attach the check."""
 
     def write(key: list[object], number: int, precision: str) -> None:
-        if watch.wants("precision_differs"):
+        if watch.is_enabled("precision_differs"):
             text = "the ranks of a DistributedDataParallel compute in different precision"
             details = {"what": "precision", "key": key, "number": number, "value": precision, "text": text}
-            watch.events.write("fact", check="precision_differs", place=user_place(), **details)
+            watch.events.write("fact", check="precision_differs", place=user_location(), **details)
 
     def wrapping(module: Module, key: list[object]) -> None:
         dtypes = {
@@ -57,10 +57,10 @@ def listen(watch: Watch) -> None:
 
 
 def _autocast() -> str:
-    """Return where autocast is on, and in which dtypes."""
+    """Return the devices with autocast enabled, and its dtypes."""
     import torch
 
-    found = []
+    enabled = []
     for device in ("cuda", "cpu"):
         try:
             is_on, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
@@ -68,5 +68,5 @@ def _autocast() -> str:
             is_on = torch.is_autocast_enabled() if device == "cuda" else torch.is_autocast_cpu_enabled()
             dtype = torch.get_autocast_gpu_dtype() if device == "cuda" else torch.get_autocast_cpu_dtype()
         if is_on:
-            found.append(f"autocast to {dtype} on {device}".replace("torch.", ""))
-    return " and ".join(found) or "no autocast"
+            enabled.append(f"autocast to {dtype} on {device}".replace("torch.", ""))
+    return " and ".join(enabled) or "no autocast"

@@ -53,22 +53,22 @@ CHECKS = (
 _STEPS = (1, 2, 4, 8)
 _SAMPLE = 2048
 _VALUES = 16
-"""Different values from which on a tensor is data, and no constant or mask."""
+"""The fewest different values of data; a constant or a mask has fewer."""
 
 
 class _Fed:
-    """What has entered each wrapper."""
+    """The inputs of each wrapper."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._open: Replica | None = None
-        """The replica that is being called and has shown no tensor yet."""
+        """The replica in a call of which no tensor input was seen yet."""
         self._entered: dict[int, tuple[tuple[int, ...], Tensor]] = {}
-        """The shape, and a copy of a sample, of what entered each replica first since the last step, by its `id`."""
-        self._seen: weakref.WeakKeyDictionary[Optimizer, list[str]] = weakref.WeakKeyDictionary()
+        """By a replica's `id`: the shape, and a sample of shape (n,), of its first input since the last step."""
+        self._digests: weakref.WeakKeyDictionary[Optimizer, list[str]] = weakref.WeakKeyDictionary()
 
     def begins(self, _: object = None) -> None:
-        """Listen for data: there is a replica, or a new optimizer."""
+        """Listen for inputs, from the first replica on, and again with each optimizer."""
         if replicas.replicas:
             self._watch.listen("fed", self.fed)
 
@@ -96,44 +96,44 @@ class _Fed:
                 return
 
     def _note(self, replica: Replica, optimizer: Optimizer, number: int, value: str) -> None:
-        seen = self._seen.setdefault(optimizer, [])
-        seen.append(value)
-        if number == _STEPS[-1] and len({*seen} - {""}) == len(_STEPS) and self._watch.wants("ranks_fed_alike"):
+        digests = self._digests.setdefault(optimizer, [])
+        digests.append(value)
+        if number == _STEPS[-1] and len({*digests} - {""}) == len(_STEPS) and self._watch.is_enabled("ranks_fed_alike"):
             text = (
                 "possible: two ranks are trained on the same data, which entered their wrapper in steps 1, 2, 4 and 8"
             )
             details = {"key": [*replica.key, "fed"], "number": number, "what": "digest of the data", "text": text}
-            details.update(value=stable_digest(*seen), wanted="different")
+            details.update(value=stable_digest(*digests), wanted="different")
             self._watch.events.write("fact", check="ranks_fed_alike", **details)
 
 
-class _Apart:
-    """The optimizers whose parameters nothing reduces."""
+class _Unreduced:
+    """The optimizers of whose parameters and gradients nothing is communicated."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._first: weakref.WeakKeyDictionary[Optimizer, tuple[int, list[float]]] = weakref.WeakKeyDictionary()
-        """The place of each optimizer among those that have stepped, and the norms before its first step."""
+        """The number of each optimizer in the order of first steps, and the norms before that step."""
         self._sizes: set[int] = set()
-        """How many numbers the parameters of these optimizers have."""
-        self._is_reduced = False
+        """The numbers of elements of these optimizers' parameters."""
+        self._has_communicated = False
 
     def collective(self, _: object, name: str, tensors: list[Tensor]) -> None:
-        if self._is_reduced or not self._sizes or name == "barrier":
+        if self._has_communicated or not self._sizes or name == "barrier":
             return
         # One by one, in one tensor, or as bytes.
         if any(tensor.numel() in self._sizes or tensor.numel() >= max(self._sizes) for tensor in tensors):
-            self._is_reduced = True
-            self._watch.events.write("reduced", key=_key())
+            self._has_communicated = True
+            self._watch.events.write("communicated", key=_key())
 
     def before_step(self, optimizer: Optimizer, number: int) -> None:
-        if number != 1 or self._is_reduced or not _is_one_of_several():
+        if number != 1 or self._has_communicated or not _is_one_of_several():
             return
         parameters = [parameter for parameter in parameters_of(optimizer) if parameter.requires_grad]
         wrapped = {key for replica in replicas.replicas for key in replica.trained}
         if not parameters or not all(_is_own(parameter) and id(parameter) not in wrapped for parameter in parameters):
             return
-        sizes = {parameter.numel() for parameter in parameters} - {1}  # which may be a loss that is summed up
+        sizes = {parameter.numel() for parameter in parameters} - {1}  # a loss that is reduced has one
         if not sizes:
             return
         self._sizes |= sizes
@@ -141,7 +141,7 @@ class _Apart:
         self._first[optimizer] = (len(self._first), norms)
 
     def after_step(self, optimizer: Optimizer, number: int) -> None:
-        if number != _STEPS[-1] or optimizer not in self._first or self._is_reduced:
+        if number != _STEPS[-1] or optimizer not in self._first or self._has_communicated:
             return
         place, first = self._first[optimizer]
         parameters = [parameter for parameter in parameters_of(optimizer) if parameter.requires_grad]
@@ -150,26 +150,26 @@ class _Apart:
             digest(dict(zip(names, tensors)), self._watch.known())["norms"]
             for tensors in (parameters, [parameter.grad for parameter in parameters])
         )
-        if self._watch.wants("ranks_not_reduced") and not _has_rpc():
+        if self._watch.is_enabled("ranks_not_reduced") and not _has_rpc():
             text = (
-                "possible: ranks begin with one model and train it apart: no DistributedDataParallel holds it, and"
+                "possible: ranks train copies of one model that diverge: no DistributedDataParallel holds it, and"
                 " neither its gradients nor its parameters were sent to other ranks"
             )
             details = {"key": [*_key(), place, len(first)], "number": number, "text": text}
             details.update(first=first, norms=norms, gradients=gradients)
             details["rates"] = [float(group.get("lr", 0.0)) for group in optimizer.param_groups]
-            self._watch.events.write("apart", check="ranks_not_reduced", **details)
+            self._watch.events.write("eighth_step", check="ranks_not_reduced", **details)
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    fed, apart = _Fed(watch), _Apart(watch)
+    fed, unreduced = _Fed(watch), _Unreduced(watch)
     for name in ("made", "replica"):
         watch.listen(name, fed.begins)
     fed.begins()  # a replica that was made before this watch
-    watch.listen("collective", apart.collective)
-    watch.listen("before_close_step", apart.before_step)
-    watch.listen("after_close_step", apart.after_step)
+    watch.listen("collective", unreduced.collective)
+    watch.listen("before_inspected_step", unreduced.before_step)
+    watch.listen("after_inspected_step", unreduced.after_step)
 
 
 def _tensor(inputs: Args) -> Tensor | None:

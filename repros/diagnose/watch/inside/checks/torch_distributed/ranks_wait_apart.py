@@ -31,9 +31,9 @@ from types import FrameType
 from typing import Any
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.frames import is_ours
 from repros.diagnose.watch.inside.observe.replicas import run_name
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
@@ -44,14 +44,14 @@ CHECKS = (
 )
 
 PERIOD, STILL = 5.0, 20.0
-"""Seconds between two looks, and those after which a process stands still."""
+"""Seconds between two reads of the stack, and those without progress after which a process waits."""
 _GOING_ON = ("collective", "replica", "before_backward", "after_backward", "before_step")
 _IDLE = 0.05
-"""Processors that a process uses at most while it waits."""
+"""The most processors that a waiting process uses."""
 
 
 class _Waiting:
-    """What the thread knows between two looks."""
+    """The thread that reads the main thread's stack."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -59,8 +59,8 @@ class _Waiting:
         self._key: list[Any] = []
 
     def begins(self, *_: object) -> None:
-        """Start the thread with the first in this process that needs other ranks."""
-        if self._pid == os.getpid() or not any(self._watch.wants(check.name) for check in CHECKS):
+        """Start the thread with the first collective or replica of this process."""
+        if self._pid == os.getpid() or not any(self._watch.is_enabled(check.name) for check in CHECKS):
             return
         import torch.distributed as dist
 
@@ -68,11 +68,11 @@ class _Waiting:
             self._pid = os.getpid()
             self._key = [run_name(), dist.get_world_size()]
             over = threading.Event()
-            thread = threading.Thread(target=self._look, args=(over,), name="repros-watch", daemon=True)
+            thread = threading.Thread(target=self._inspect, args=(over,), name="repros-watch", daemon=True)
             thread.start()
             atexit.register(_end, self._pid, thread, over)
 
-    def _look(self, over: threading.Event) -> None:
+    def _inspect(self, over: threading.Event) -> None:
         options = self._watch.options
         state: list[object] | None = None
         since = used = 0.0
@@ -89,19 +89,19 @@ class _Waiting:
                 is_reported = self._report(_main_frame())
 
     def _report(self, frame: FrameType | None) -> bool:
-        call, check = _call(frame), _check_of(frame)
-        if call is None or not self._watch.wants(check):
+        call, check = _waiting_call(frame), _check_of(frame)
+        if call is None or not self._watch.is_enabled(check):
             return False
-        facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_place(frame)}
+        facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_location(frame)}
         self._watch.events.write("waiting", check=check, **facts)
         return True
 
 
 def _end(pid: int, thread: threading.Thread, over: threading.Event) -> None:
-    """End a thread of process `pid` before the interpreter ends; a forked child does not have it.
+    """End the thread of process `pid` before the interpreter ends; a forked child does not have it.
 
-    A look that the interpreter's end cuts short may hold the last reference to a tensor of the main thread's frames.
-    Python ends the thread while torch frees that tensor, inside C++ that cannot be unwound: the process aborts.
+    The thread may hold the last reference to a tensor of the main thread's frames. If the interpreter's end stopped it
+    while torch frees that tensor, inside C++ that cannot be unwound, the process would abort.
     """
     if os.getpid() == pid:
         over.set()
@@ -109,7 +109,7 @@ def _end(pid: int, thread: threading.Thread, over: threading.Event) -> None:
 
 
 def _main_frame() -> FrameType | None:
-    """Return where the main thread is; whoever keeps the frame keeps all that its functions refer to."""
+    """Return the main thread's innermost frame; a kept frame keeps everything that its functions refer to."""
     return sys._current_frames().get(threading.main_thread().ident or 0)
 
 
@@ -121,18 +121,18 @@ def listen(watch: Watch) -> None:
 
 
 def _stack(frame: FrameType | None) -> list[tuple[int, int]]:
-    found = []
+    stack = []
     while frame is not None:
-        found.append((id(frame), frame.f_lasti))
+        stack.append((id(frame), frame.f_lasti))
         frame = frame.f_back
-    return found
+    return stack
 
 
-def _call(frame: FrameType | None) -> str | None:
+def _waiting_call(frame: FrameType | None) -> str | None:
     """Return the function that waits for other ranks: a collective's, `backward`, or None."""
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
-    found = None
+    name = None
     while frame is not None:
         file = frame.f_code.co_filename.replace("\\", "/")
         if "/torch/autograd/" in file:
@@ -140,13 +140,13 @@ def _call(frame: FrameType | None) -> str | None:
         if "/torch/distributed/" not in file or "/torch/distributed/rpc/" in file:
             break
         # torch's own decorators are called `wrapper`; the outermost of its functions is the one that was called.
-        found = frame.f_code.co_name if frame.f_code.co_name != "wrapper" else found
+        name = frame.f_code.co_name if frame.f_code.co_name != "wrapper" else name
         frame = frame.f_back
-    return found
+    return name
 
 
 def _check_of(frame: FrameType | None) -> str:
-    """Return the check that speaks, by what Lightning does on this rank."""
+    """Return the check that reports, by what Lightning does on this rank."""
     names = set()
     while frame is not None:
         names.add(frame.f_code.co_name)

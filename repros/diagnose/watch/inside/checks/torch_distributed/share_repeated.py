@@ -50,10 +50,10 @@ CHECKS = (
 )
 
 _MOST = 20
-"""Passes that are kept until a step follows."""
-_OTHER_DATA = "each rank takes its share of another Subset of the data: the others' part of it is never read"
+"""The most passes that wait for a step."""
+_OTHER_DATA = "each rank reads its shard of another Subset of the data: the other shards of it are never read"
 _INDICES = 1000
-"""Of a Subset, the first that are compared."""
+"""The number of a Subset's first indices that are compared."""
 
 
 class _Shares:
@@ -77,25 +77,25 @@ class _Shares:
             self._watch.ignore("after_step", self.after_step)
         for current in trained:
             for sampler in [sampler for sampler in current.samplers if sampler not in self._written]:
-                self._look(sampler, current.chain)
+                self._inspect(sampler, current.chain)
                 self._written.add(sampler)
 
-    def _look(self, sampler: Sampler, chain: list[Sampler]) -> None:
+    def _inspect(self, sampler: Sampler, chain: list[Sampler]) -> None:
         shares, mine = getattr(sampler, "num_replicas", None), getattr(sampler, "rank", None)
         if not isinstance(shares, int) or not isinstance(mine, int) or shares < 2:  # noqa: PLR2004 - no sharing
             return
         name, ranks = type(sampler).__name__, replicas.ranks_of_program()
-        self._look_for_share(chain, ranks)
+        self._check_for_share(chain, ranks)
         live = [replica for replica in replicas.replicas if replica.module() is not None]
         if len(live) == 1 and shares == len(live[0].key[1]):
-            text = "two ranks are trained on the same share of the data"
+            text = "two ranks are trained on the same shard of the data"
             self._write("share_repeated", live[0].key, f"{name}.rank", mine, "different", text)
         if shares != len(ranks):
             return
         key = [replicas.run_name(), ranks]
         seed = getattr(sampler, "seed", None)
         if getattr(sampler, "shuffle", False) and isinstance(seed, int):
-            text = "each rank takes its share of a random order of its own: some samples come twice, others never"
+            text = "each rank reads its shard of a random order of its own: some samples come twice, others never"
             self._write("share_of_other_order", key, f"{name}.seed", seed, "same", text)
         indices = _indices(getattr(sampler, "dataset", None))
         if indices is not None:
@@ -106,7 +106,7 @@ class _Shares:
         chain = list(chain_of(getattr(loader, "batch_sampler", None)))
         if len(ranks) < 2 or not any(type(sampler).__name__ == "BatchSamplerShard" for sampler in chain):  # noqa: PLR2004
             return
-        self._look_for_share(chain, ranks)
+        self._check_for_share(chain, ranks)
         indices = _indices(loader.dataset)
         if indices is not None:
             self._prepared += 1
@@ -115,14 +115,14 @@ class _Shares:
             key = [replicas.run_name(), ranks, "prepared", count, self._prepared]
             self._write("share_of_other_data", key, "indices of the Subset", indices, "same", _OTHER_DATA)
 
-    def _look_for_share(self, chain: list[Sampler], ranks: list[int]) -> None:
-        shares = [found for found in map(_shares_of, chain) if found > 1]
+    def _check_for_share(self, chain: list[Sampler], ranks: list[int]) -> None:
+        shares = [number for number in map(_shares_of, chain) if number > 1]
         if len(shares) > 1 and math.prod(shares) > len(ranks):
-            text = f"a rank is trained on one of {math.prod(shares)} shares of the data: its share is shared out again"
-            self._watch.find("share_of_share", text, numbers={"shares": math.prod(shares), "ranks": len(ranks)})
+            text = f"a rank is trained on one of {math.prod(shares)} shards of the data: the loader is sharded twice"
+            self._watch.report("share_of_share", text, numbers={"shares": math.prod(shares), "ranks": len(ranks)})
 
     def _write(self, check: str, key: Sequence[object], what: str, value: object, wanted: str, text: str) -> None:
-        if self._watch.wants(check):
+        if self._watch.is_enabled(check):
             details = {"key": [*key, "sampler", len(self._written)], "number": 0, "what": what, "value": value}
             self._watch.events.write("fact", check=check, wanted=wanted, text=text, **details)
 
@@ -135,7 +135,7 @@ def listen(watch: Watch) -> None:
 
 
 def _shares_of(sampler: Sampler) -> int:
-    # Not by getattr: a wrapper may hand on the attributes of what it wraps.
+    # Not by getattr: a wrapper may forward attributes to what it wraps.
     shares = getattr(sampler, "__dict__", {}).get("num_replicas", 1)
     if type(sampler).__name__ == "BatchSamplerShard":  # accelerate's
         shares = sampler.num_processes

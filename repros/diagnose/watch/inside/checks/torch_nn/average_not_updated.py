@@ -37,7 +37,7 @@ _STEPS = 8
 def listen(watch: Watch) -> None:
     """Attach the check."""
     still: weakref.WeakKeyDictionary[AveragedModel, int] = weakref.WeakKeyDictionary()
-    """The averages that were not updated yet, with the steps of all optimizers before they were made."""
+    """The averages without an update, with the number of steps before they were made."""
 
     def average_made(average: AveragedModel) -> None:
         still[average] = watch.count("after_step")
@@ -49,10 +49,10 @@ def listen(watch: Watch) -> None:
         total = watch.count("after_step")
         if total - still.get(average, total) < _STEPS:
             return
-        since = total - still.pop(average)  # one look is enough
+        since = total - still.pop(average)
         if int(average.n_averaged) == 0:
             text = f"this {type(average).__name__} is used, and was not updated in {since} steps"
-            watch.find("average_not_updated", text, step=total)
+            watch.report("average_not_updated", text, step=total)
 
     watch.listen("average_made", average_made)
     watch.listen("average_updated", average_updated)

@@ -45,7 +45,7 @@ def listen(watch: Watch) -> None:
         if others:
             name = type(module).__name__
             text = f"the forward of this {name} computes with the weights of the {name} that it was copied from"
-            watch.find("copy_runs_original", text, once=(id(module),))
+            watch.report("copy_runs_original", text, once=(id(module),))
 
     watch.listen("calling_own", calling)
 

@@ -86,10 +86,10 @@ class _Modes:
         called = [module for module in (reference() for reference in self._training.values()) if module is not None]
         self._training.clear()
         if is_due and self._evaluating:
-            self._look(optimizer, number, called)
+            self._inspect(optimizer, number, called)
         self._trained.update(module for module in called if module not in self._trained)
 
-    def _look(self, optimizer: Optimizer, number: int, called: list[Module]) -> None:
+    def _inspect(self, optimizer: Optimizer, number: int, called: list[Module]) -> None:
         held = {id(parameter) for parameter in parameters_of(optimizer) if parameter.grad is not None}
         if any(id(parameter) in held for module in called for parameter in module.parameters(recurse=False)):
             return
@@ -101,7 +101,7 @@ class _Modes:
                 names = ", ".join(sorted({type(layer).__name__ for layer in layers}))
                 what = f"its layers ({names}) do not work as in training"
                 text = f"{type(module).__name__} is trained in eval mode: {what}"
-                self._watch.find("eval_mode", text, step=number, numbers={"layers": len(layers)})
+                self._watch.report("eval_mode", text, step=number, numbers={"layers": len(layers)})
                 self._evaluating.clear()
                 return
 

@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 CHECKS = (Check("evaluated_in_train_mode", "a network seems to be evaluated in train mode"),)
 
 _EARLY = 2
-"""Steps after which nothing is evaluated yet; what is called there is called in each step."""
+"""Steps after which no program evaluates yet: a call there is one of each step."""
 _TIMES = 3
 
 
 class _Evaluations:
-    """The calls with gradients off since a step."""
+    """The calls with gradients disabled since a step."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._outermost = 0
-        """The module that is being called by itself, by `id`; 0 for none."""
+        """The module in an outermost call, by `id`; 0 for none."""
         self._optimizer: Callable[[], Optimizer | None] = _nothing
-        """A reference to the one that has just stepped."""
+        """A reference to the optimizer that has stepped last."""
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._number = 0
         self._called: set[int] = set()
-        """Modules that were called by themselves with gradients off since the last step, by `id`."""
+        """Modules of outermost calls with gradients disabled since the last step, by `id`."""
         self._inputs: list[int] = []
         self._trained: weakref.WeakSet[Module] = weakref.WeakSet()
         self._times: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
@@ -74,7 +74,7 @@ class _Evaluations:
             self._watch.listen(name, listener)
 
     def end(self) -> None:
-        """Listen no longer."""
+        """Remove all listeners."""
         self._is_over = True
         for name, listener in self._listeners.items():
             self._watch.ignore(name, listener)
@@ -134,10 +134,10 @@ class _Evaluations:
         self._times[module] = self._times.get(module, 0) + bool(layers)
         if self._times[module] == _TIMES:
             text = (
-                f"possible: {type(module).__name__} is evaluated in train mode, with gradients off: its"
+                f"possible: {type(module).__name__} is evaluated in train mode, with gradients disabled: its"
                 f" {' and '.join(layers)} work as in training, and eval() is never called"
             )
-            self._watch.find("evaluated_in_train_mode", text, step=self._number)
+            self._watch.report("evaluated_in_train_mode", text, step=self._number)
 
 
 def listen(watch: Watch) -> None:
@@ -146,19 +146,19 @@ def listen(watch: Watch) -> None:
 
 
 def _nothing() -> None:
-    """Stand for the reference to no optimizer."""
+    """Return None, as the reference to no optimizer."""
 
 
 def _active_layers(module: Module) -> list[str]:
     """Return the kinds of dropouts and batch norms that work as in training; none if statistics are being computed."""
     from torch import nn
 
-    found = set()
+    kinds = set()
     for inner in module.modules():
         if isinstance(inner, nn.modules.batchnorm._BatchNorm) and inner.training and inner.track_running_stats:
             if inner.momentum is None:
                 return []
-            found.add(type(inner).__name__)
+            kinds.add(type(inner).__name__)
         if isinstance(inner, nn.modules.dropout._DropoutNd) and inner.training and inner.p > 0:
-            found.add(type(inner).__name__)
-    return sorted(found)
+            kinds.add(type(inner).__name__)
+    return sorted(kinds)

@@ -48,9 +48,9 @@ CHECKS = (
 )
 
 _MOST = 1000
-"""States that are remembered; a program that takes more of them does not keep them."""
+"""The most states that are tracked; a program that takes more of them does not keep them."""
 _TIMES = 4
-_LOOKS = 4
+_SAMPLES = 4
 _DEPTH = 5
 
 
@@ -60,9 +60,9 @@ class _Taken(NamedTuple):
     sample: weakref.ref[Tensor]
     """A weak reference to its first tensor."""
     version: int
-    """That tensor's version then."""
+    """The tensor's `_version` at that time."""
     steps: int
-    """The steps of all optimizers then."""
+    """The steps of all optimizers at that time."""
 
 
 class _Kept:
@@ -72,7 +72,7 @@ class _Kept:
         self._watch = watch
         self._taken: dict[int, _Taken] = {}
         self._written: dict[int, tuple[int, int]] = {}
-        """Of the samples that are looked at: the version after the last step, and after how many it was written."""
+        """By sample: its `_version` after the last step, and the number of steps in a row with a write after them."""
         self._is_retaken = False
         """Whether a state was taken since the last step."""
 
@@ -90,7 +90,7 @@ class _Kept:
         return self._watch.count("after_step")
 
     def _changed(self, state: object) -> _Taken | None:
-        """Return how a state was taken if it has changed since."""
+        """Return the record of a state if it has changed since it was taken."""
         sample = _sample(state)
         taken = self._taken.get(id(sample))
         if taken is None or sample is None:
@@ -106,7 +106,7 @@ class _Kept:
         if sample.data_ptr() in places:
             name = type(module).__name__
             text = f"the weights that this {name} loads are its own and have changed: what was kept is no copy"
-            self._watch.find("kept_weights_changed", text)
+            self._watch.report("kept_weights_changed", text)
 
     def saving(self, saved: object) -> None:
         for state in _states(saved):
@@ -114,7 +114,7 @@ class _Kept:
             if taken is not None and 0 < taken.steps < self._steps():
                 steps = self._steps() - taken.steps
                 text = f"the weights that are saved were taken {steps} steps ago and have changed: they are no copy"
-                self._watch.find("kept_weights_saved", text, numbers={"steps": steps})
+                self._watch.report("kept_weights_saved", text, numbers={"steps": steps})
 
     def before_step(self, optimizer: Optimizer, number: int) -> None:
         for key, (version, count) in list(self._written.items()):
@@ -130,23 +130,23 @@ class _Kept:
                     f"weights of this {type(optimizer).__name__} are written between its steps, and a state of them is"
                     " kept without a copy: is it an average?"
                 )
-                self._watch.find("kept_weights_written", text, step=number)
+                self._watch.report("kept_weights_written", text, step=number)
 
     def after_step(self, *_: object) -> None:
         self._is_retaken = False
         if not self._taken:
             for name in ("before_step", "after_step"):
                 self._watch.ignore(name, getattr(self, name))
-        if not self._taken or self._watch.compiles:  # the steps of a compiled optimizer are not seen
+        if not self._taken or self._watch.compiles:  # the steps of a compiled optimizer are not observed
             return
-        looked = {}
-        for key, taken in list(itertools.islice(self._taken.items(), _LOOKS)):
+        written = {}
+        for key, taken in list(itertools.islice(self._taken.items(), _SAMPLES)):
             sample = taken.sample()
             if sample is None:
                 del self._taken[key]
             elif taken.steps < self._steps() - 1:
-                looked[key] = (sample._version, self._written.get(key, (0, 0))[1])
-        self._written = looked
+                written[key] = (sample._version, self._written.get(key, (0, 0))[1])
+        self._written = written
 
 
 def listen(watch: Watch) -> None:
@@ -165,7 +165,7 @@ def _loads_a_checkpoint() -> bool:
 
 
 def _sample(state: object) -> Tensor | None:
-    """Return the first trainable tensor of a state, or None; a parameter itself is nothing that was kept."""
+    """Return the first floating tensor of a state, or None; a parameter itself was not taken by `state_dict`."""
     import torch
 
     for value in state.values() if isinstance(state, Mapping) else ():

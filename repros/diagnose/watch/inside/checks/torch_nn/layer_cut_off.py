@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.observe.patch import Args
-from repros.diagnose.watch.inside.values import is_plain, place_of
+from repros.diagnose.watch.inside.values import address_of, is_plain
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ class _Cut:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._last: tuple[Tensor, list[Module]] | None = None
-        """The storage of the last output, and the outermost modules that have given it."""
+        """The last output, detached, and the outermost modules that returned it."""
         self._cut: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
-        """How many steps found a module cut off in each of its calls."""
+        """The number of inspected steps in which a module was cut off in each of its calls."""
         self._seen: weakref.WeakKeyDictionary[Module, bool] = weakref.WeakKeyDictionary()
-        """The modules that were called in this step, and whether each was cut off."""
+        """The modules that were called in this step, and whether they were cut off."""
         self._loaded: weakref.WeakSet[Module] = weakref.WeakSet()
         self._is_over = False
         self._versions: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
@@ -77,7 +77,7 @@ class _Cut:
         if last is None or self._is_over or not inputs or not torch.is_grad_enabled() or not module.training:
             return
         taken = inputs[0]
-        if type(taken) is torch.Tensor and not taken.requires_grad and place_of(taken) == place_of(last[0]):
+        if type(taken) is torch.Tensor and not taken.requires_grad and address_of(taken) == address_of(last[0]):
             for giver in {giver for outer in last[1] for giver in outer.modules()}:
                 if giver is not module and giver in self._seen:
                     self._seen[giver] = True
@@ -85,16 +85,16 @@ class _Cut:
     def called(self, module: Module, output: Any) -> None:
         torch = sys.modules["torch"]
         is_own = type(output) is torch.Tensor and is_plain(output)
-        if self._is_over or not module.training or not is_own or place_of(output) is None:
+        if self._is_over or not module.training or not is_own or address_of(output) is None:
             self._last = None
             return
-        if self._last is None or place_of(self._last[0]) != place_of(output):
+        if self._last is None or address_of(self._last[0]) != address_of(output):
             self._last = (output.detach(), [])
         if module._parameters and module not in self._seen and _own(module):
             self._seen[module] = False
         self._last[1].append(module)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         self._last = None
         if number > _STEPS:
             self._is_over = True
@@ -112,11 +112,11 @@ class _Cut:
                 self._cut[module] = self._cut.get(module, 0) + all(parameter.grad is None for parameter in own)
             del self._seen[module]
         if number == _STEPS:
-            self._say(number)
+            self._report(number)
 
-    def _say(self, number: int) -> None:
-        looks = _STEPS.bit_length()  # 1, 2, 4, 8
-        cut = [module for module, count in self._cut.items() if count >= looks]
+    def _report(self, number: int) -> None:
+        inspected = _STEPS.bit_length()  # 1, 2, 4, 8
+        cut = [module for module, count in self._cut.items() if count >= inspected]
         self._cut.clear()
         if cut:
             names = sorted({type(module).__name__ for module in cut})
@@ -124,7 +124,7 @@ class _Cut:
                 f"possible: {len(cut)} layers that the optimizer holds are never trained: what they compute is used"
                 " without its graph (detach, no_grad)"
             )
-            self._watch.find("layer_cut_off", text, step=number, names=names, numbers={"layers": len(cut)})
+            self._watch.report("layer_cut_off", text, step=number, names=names, numbers={"layers": len(cut)})
 
 
 class _Held:
@@ -134,12 +134,12 @@ class _Held:
         self._watch = watch
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._callers: weakref.WeakKeyDictionary[Module, weakref.ref[Module] | None] = weakref.WeakKeyDictionary()
-        """The modules that were called, each with a reference to that which called it, or None."""
+        """The called modules, each with a reference to its caller, or None."""
         self._stack: list[weakref.ref[Module]] = []
         self._frozen: weakref.WeakKeyDictionary[Module, set[int]] = weakref.WeakKeyDictionary()
         """The parameters of a module that were frozen when it was called, by `id`."""
         self._unfrozen: dict[int, tuple[weakref.ref[Parameter], int, int]] = {}
-        """Those that had a gradient later: a weak reference, the version, and the number of the step."""
+        """Those with a later gradient: a weak reference, the `_version`, and the number of the step."""
         self._loaded: weakref.WeakSet[Module] = weakref.WeakSet()
 
     def state_loading(self, module: Module, _: object) -> None:
@@ -161,16 +161,16 @@ class _Held:
         while self._stack and self._stack.pop()() is not module:
             pass
 
-    def after_close_step(self, _: object, number: int) -> None:
+    def after_inspected_step(self, _: object, number: int) -> None:
         self._stack.clear()
         if not self._watch.is_due(number) or (number != _STEPS and not self._frozen):
             return
         held = {id(parameter) for optimizer in list(self._optimizers) for parameter in parameters_of(optimizer)}
         if number == _STEPS:
-            self._look_for_lists(held, number)
-        self._look_for_unfrozen(held, number)
+            self._check_for_lists(held, number)
+        self._check_for_unfrozen(held, number)
 
-    def _look_for_lists(self, held: set[int], number: int) -> None:
+    def _check_for_lists(self, held: set[int], number: int) -> None:
         for module, reference in list(self._callers.items()):
             caller, its = reference() if reference is not None else None, list(module.parameters())
             if caller is None or not its or module in self._loaded:
@@ -181,9 +181,9 @@ class _Held:
             if name is not None and any(id(parameter) in held for parameter in caller.parameters()):
                 kind = type(module).__name__
                 text = f"{type(caller).__name__}.{name} has a {kind} that parameters() does not find: it is not trained"
-                self._watch.find("layers_in_plain_list", text, step=number, names=[name])
+                self._watch.report("layers_in_plain_list", text, step=number, names=[name])
 
-    def _look_for_unfrozen(self, held: set[int], number: int) -> None:
+    def _check_for_unfrozen(self, held: set[int], number: int) -> None:
         for module, frozen in list(self._frozen.items()):
             for parameter in _own(module):
                 if id(parameter) not in frozen or id(parameter) in held or parameter.grad is None:
@@ -194,15 +194,15 @@ class _Held:
                     self._unfrozen[id(parameter)] = (weakref.ref(parameter), parameter._version, number)
                 elif number > first[2] and parameter._version == first[1]:
                     text = f"the parameters of a {type(module).__name__} were unfrozen, and no optimizer holds them"
-                    self._watch.find("unfrozen_not_added", text, step=number)
+                    self._watch.report("unfrozen_not_added", text, step=number)
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     cut, held = _Cut(watch), _Held(watch)
-    for name in ("state_loading", "fed", "called", "after_close_step"):
+    for name in ("state_loading", "fed", "called", "after_inspected_step"):
         watch.listen(name, getattr(cut, name))
-    for name in ("made", "state_loading", "calling", "called", "after_close_step"):
+    for name in ("made", "state_loading", "calling", "called", "after_inspected_step"):
         watch.listen(name, getattr(held, name))
 
 

@@ -49,20 +49,20 @@ CHECKS = (
 _MOST_NODES = 60
 _TIMES = 3
 _IN_A_ROW = 4
-"""Backwards that are looked at from each that is due: a GAN's third loss in each round is none of 1, 2, 4, 8 ..."""
+"""Backwards that are inspected from each that is due: a GAN's third loss in each round is none of 1, 2, 4, 8, ..."""
 _CORNER = 8
-"""Rows and columns of a difference that are looked at."""
+"""Rows and columns of a difference that are inspected."""
 
 _PASSING = {
     *("ViewBackward0", "ReshapeAliasBackward0", "UnsafeViewBackward0", "TransposeBackward0", "PermuteBackward0"),
     *("SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "CloneBackward0", "ToCopyBackward0"),
     *("TBackward0", "SliceBackward0", "SelectBackward0", "IndexBackward0", "ExpandBackward0", "AliasBackward0"),
 }
-"""Nodes that hand on the numbers that they get."""
+"""Nodes whose result has the numbers of their input."""
 _NLL = {"NllLossBackward0", "NllLoss2DBackward0", "NllLossNdBackward0"}
 _PAIRED = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 _WHOLE = {"MeanBackward0", "SumBackward0"}
-_LOOKED_AT = {*_NLL, *_PAIRED, *_WHOLE, "BinaryCrossEntropyWithLogitsBackward0"}
+_INSPECTED = {*_NLL, *_PAIRED, *_WHOLE, "BinaryCrossEntropyWithLogitsBackward0"}
 _OF_DIFFERENCE = {"PowBackward0", "AbsBackward0", "MulBackward0"}
 _LAYERS = {"AddmmBackward0", "ConvolutionBackward0"}
 
@@ -84,7 +84,7 @@ class _Losses:
         self._watch = watch
         self._backwards = 0
         self._left = 0
-        """Backwards that are still looked at."""
+        """The number of further backwards to inspect."""
         self._times: Counter[str] = Counter()
         self._has_hooks = False
 
@@ -99,14 +99,14 @@ class _Losses:
             return
         self._left -= 1
         roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        seen: dict[str, str] = {}
+        mistakes: dict[str, str] = {}
         for node in _nodes([getattr(root, "grad_fn", None) for root in roots]):
             for check, what in _mistakes(node, can_unpack=not self._has_hooks):
-                seen.setdefault(check, what)
-        for check, what in seen.items():
+                mistakes.setdefault(check, what)
+        for check, what in mistakes.items():
             self._times[check] += 1
             if self._times[check] == _TIMES:
-                self._watch.find(check, _TEXTS[check].format(what))
+                self._watch.report(check, _TEXTS[check].format(what))
 
 
 def listen(watch: Watch) -> None:
@@ -117,20 +117,20 @@ def listen(watch: Watch) -> None:
 
 
 def _nodes(roots: list[Node | None]) -> Iterator[Node]:
-    """Yield those of the nodes nearest to the loss that a mistake is seen at."""
-    waiting, seen = deque(node for node in roots if node is not None), 0
-    while waiting and seen < _MOST_NODES:
+    """Yield the nodes nearest to the loss at which a mistake shows."""
+    waiting, visited = deque(node for node in roots if node is not None), 0
+    while waiting and visited < _MOST_NODES:
         node = waiting.popleft()
-        seen += 1
+        visited += 1
         kind = type(node).__name__  # which takes less time than `node.name()`
-        if kind in _LOOKED_AT:
+        if kind in _INSPECTED:
             yield node
-        if kind != "AccumulateGrad" and len(waiting) + seen < _MOST_NODES:
+        if kind != "AccumulateGrad" and len(waiting) + visited < _MOST_NODES:
             waiting += [following for following, _ in node.next_functions if following is not None]
 
 
 def _mistakes(node: Node, *, can_unpack: bool) -> Iterator[tuple[str, str]]:
-    """Yield the checks that a node of a loss's graph speaks for, each with a word for its text."""
+    """Yield the checks that report a node of a loss's graph, each with a word for its text."""
     name = node.name()
     if name in _NLL:
         below = _below(node)
@@ -157,7 +157,7 @@ def _following(node: Node, place: int) -> Node | None:
 
 
 def _below(node: Node) -> Node | None:
-    """Return the node that computed a node's first input, behind views and copies."""
+    """Return the node of a node's first input, with views and copies skipped."""
     node = _following(node, 0)
     while node is not None and node.name() in _PASSING:
         node = _following(node, 0)
@@ -165,13 +165,13 @@ def _below(node: Node) -> Node | None:
 
 
 def _shape(node: Node) -> tuple[int, ...]:
-    """Return the shape of what a node computed; () if it does not say."""
+    """Return the shape of a node's result; () if it is unknown."""
     (facts, *_) = getattr(node, "_input_metadata", None) or (None,)
     return tuple(map(int, facts.shape)) if facts is not None else _shape_by_sizes(node)
 
 
 def _shape_by_sizes(node: Node) -> tuple[int, ...]:
-    """Return the shape of what a layer or a squeeze computed, before torch 2.6: from the sizes that its node keeps."""
+    """Return the shape of a layer's or squeeze's result before torch 2.6, from the sizes that its node saves."""
     name, sizes = _name(node), tuple(map(int, getattr(node, "_saved_self_sym_sizes", ())))
     if name == "AddmmBackward0":
         return int(node._saved_mat1_sym_sizes[0]), int(node._saved_mat2_sym_sizes[1])
@@ -184,7 +184,7 @@ def _shape_by_sizes(node: Node) -> tuple[int, ...]:
 
 
 def _paired(node: Node) -> int:
-    """Return N if a loss of PyTorch pairs N predictions with N targets, else 0: both were expanded before."""
+    """Return N if a loss of PyTorch has inputs of shape (N, N), expanded from N numbers each; else 0."""
     expanded, target = _following(node, 0), _following(node, 1)
     if _name(expanded) != "ExpandBackward0" or target is not None:
         return 0
@@ -194,7 +194,7 @@ def _paired(node: Node) -> int:
 
 
 def _difference(node: Node | None) -> int:
-    """Return N if a node has squared, or made positive, the differences of N predictions and N targets, else 0."""
+    """Return N if a node squares the (N, N) differences of N predictions and targets, or takes absolute values."""
     if _name(node) not in _OF_DIFFERENCE:
         return 0
     minus = _following(node, 0)
@@ -211,7 +211,7 @@ def _difference(node: Node | None) -> int:
 
 
 def _broadcast(prediction: Node | None, operand: Node, result: Tensor | None) -> int:
-    """Return N if a prediction of the shape (N, 1) or (N,) was broadcast to a result of (N, N), else 0."""
+    """Return N if a prediction of shape (N, 1) or (N,) was broadcast to a result of shape (N, N); else 0."""
     if prediction is None or result is None or prediction.name() == "torch::autograd::AccumulateGrad":
         return 0
     if prediction.name() in _PASSING - {"SqueezeBackward0", "SqueezeBackward1"}:
@@ -225,15 +225,15 @@ def _broadcast(prediction: Node | None, operand: Node, result: Tensor | None) ->
 
 
 def _saved(node: Node, name: str) -> Tensor | None:
-    """Return what a node keeps for its backward, or None if it cannot be had."""
+    """Return a tensor that a node saves for its backward, or None."""
     try:
         return getattr(node, f"_saved_{name}", None)
-    except RuntimeError:  # changed in place since, which the program's own backward will say
+    except RuntimeError:  # changed in place since, for which the program's backward will raise
         return None
 
 
 def _are_pairs(prediction: Tensor | None, target: Tensor | None = None) -> bool:
-    """Return whether a difference is one number for each row plus one for each column, and neither is a constant."""
+    """Return whether a difference of shape (N, N) is a sum of a number by row and one by column, neither constant."""
     import torch
 
     given = [prediction, *([] if target is None else [target])]

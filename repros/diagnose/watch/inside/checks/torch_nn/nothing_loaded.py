@@ -43,7 +43,7 @@ CHECKS = (
 )
 
 _MOST_WORDS = 3
-"""Words that may stand before a key: `module.`, `_orig_mod.module.`, `model.encoder.`."""
+"""The most words of a prefix: `module.`, `_orig_mod.module.`, `model.encoder.`."""
 
 
 _UNTIL_FIRST_STEP = ("state_loaded", "initialised", "calling", "before_step")
@@ -72,8 +72,8 @@ class _Unmatched:
         if 2 * count >= len(keys):
             own = next(key for key, _ in _tensors(module))
             text = (
-                f"nothing was loaded: none of {len(keys)} keys matches this {type(module).__name__}, strict=False is"
-                f" silent, and {count} differ by their beginning alone ({keys[0]}, expected {own})"
+                f"nothing was loaded: none of {len(keys)} keys matches this {type(module).__name__}, strict=False"
+                f" raises nothing, and {count} differ by their prefix alone ({keys[0]}, expected {own})"
             )
             self._suspects[id(module)] = (weakref.ref(module), text)
             for name in ("calling", "before_step"):
@@ -83,15 +83,15 @@ class _Unmatched:
         if id(module) in self._suspects:
             reference, text = self._suspects.pop(id(module))
             if reference() is module:
-                self._watch.find("nothing_loaded", text)
+                self._watch.report("nothing_loaded", text)
 
     def adapter_filled(self, model: Module, *_: object) -> None:
-        self._suspects.pop(id(model), None)  # `adapter_not_loaded` speaks of it
+        self._suspects.pop(id(model), None)  # `adapter_not_loaded` reports it
 
     def before_step(self, *_: object) -> None:
         for reference, text in self._suspects.values():
             if reference() is not None:
-                self._watch.find("nothing_loaded", text)
+                self._watch.report("nothing_loaded", text)
         self._suspects.clear()
         for name in ("calling", "before_step"):
             self._watch.ignore(name, getattr(self, name))
@@ -103,10 +103,10 @@ class _Overwritten:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._loaded: list[dict[int, weakref.ref[Parameter]]] = []
-        """The weights of each load that no call has used."""
+        """The weights of each load, until a call uses them."""
         self._filled: set[int] = set()
         self._lost: list[set[int]] = []
-        """The weights of each load that were all filled again before the first call."""
+        """The weights of the loads that were all initialised again before the first call."""
 
     def state_loaded(self, module: Module, state: object, _: object) -> None:
         keys = set(state) if isinstance(state, Mapping) else set()
@@ -137,7 +137,7 @@ class _Overwritten:
         lost = [weights for weights in self._lost if weights <= held]
         if lost:
             text = f"all {len(lost[0])} weights that were loaded were initialised again before the first step"
-            self._watch.find("initialised_after_load", text, step=number, numbers={"weights": len(lost[0])})
+            self._watch.report("initialised_after_load", text, step=number, numbers={"weights": len(lost[0])})
         self._lost.clear()
 
 
@@ -155,14 +155,14 @@ def _holds(module: Module | None, part: Module) -> bool:
 
 
 def _ends(key: str) -> Iterator[str]:
-    """Yield a key, and what is left of it without its first words."""
+    """Yield a key, and the key without its first words."""
     words = key.split(".")
     for first in range(min(_MOST_WORDS + 1, len(words))):
         yield ".".join(words[first:])
 
 
 def _count_renamed(state: Mapping[str, object], module: Module) -> int:
-    """Return how many tensors of a state the module has under a key that begins otherwise."""
+    """Return how many tensors of a state the module has under a key with another prefix."""
     import torch
 
     own = {(end, tuple(value.shape)) for key, value in _tensors(module) for end in _ends(key)}

@@ -50,19 +50,19 @@ CHECKS = (
 )
 
 _FEWEST_ROWS = 16
-"""The cosine of two random vectors of as many numbers is seldom near 1."""
+"""The cosine of two random vectors of this length is rarely near 1."""
 _LEAST_COSINE = 0.5
 
 
 class _Switches:
-    """Which modules were switched, and what their classes do then."""
+    """The modules whose mode was switched, and the effect of their classes' `train`."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._switched: weakref.WeakSet[Module] = weakref.WeakSet()
         """Modules with a `train` of their own that was called with True."""
         self._freezing: weakref.WeakSet[Module] = weakref.WeakSet()
-        """Those that were called without."""
+        """Those whose forward was called without it."""
         self._estimated: weakref.WeakSet[Module] = weakref.WeakSet()
         self._trainers: list[weakref.ref[Trainer]] = []
 
@@ -78,15 +78,15 @@ class _Switches:
             if call is not None and call.rate(module):
                 name = type(module).__name__
                 text = f"{name} is put in eval mode, and its forward drops all the same: {call.text}"
-                self._watch.find("dropout_in_evaluation", text, once=(name,), names=[name])
+                self._watch.report("dropout_in_evaluation", text, once=(name,), names=[name])
 
     def calling(self, module: Module) -> None:
         if sources.has_freezing_train(module.__class__) and module not in self._switched:
             self._freezing.add(module)
         if not module.training and module._forward_pre_hooks and module not in self._estimated:
-            self._look_at_norm(module)
+            self._inspect_norm(module)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         if number > 1 or not self._freezing:
             return
         waiting = [module for module in list(self._freezing) if module not in self._switched]
@@ -100,9 +100,9 @@ class _Switches:
                     f"{name}.train() was never called, which freezes {len(frozen)} of the {len(trained)} parameters"
                     " that are trained"
                 )
-                self._watch.find("train_not_called", text, once=(name,), step=number, names=frozen[:5])
+                self._watch.report("train_not_called", text, once=(name,), step=number, names=frozen[:5])
 
-    def _look_at_norm(self, module: Module) -> None:
+    def _inspect_norm(self, module: Module) -> None:
         import torch
         from torch.nn.utils.spectral_norm import SpectralNorm
 
@@ -124,13 +124,13 @@ class _Switches:
                     " has estimated its norm: this output is no measure of the network"
                 )
                 numbers = {"divided by": sigma, "after one iteration": norm}
-                self._watch.find("spectral_norm_not_estimated", text, numbers=numbers)
+                self._watch.report("spectral_norm_not_estimated", text, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     switches = _Switches(watch)
-    for name in ("fit_begins", "switching", "calling", "after_close_step"):
+    for name in ("fit_begins", "switching", "calling", "after_inspected_step"):
         watch.listen(name, getattr(switches, name))
 
 

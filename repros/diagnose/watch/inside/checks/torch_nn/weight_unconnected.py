@@ -54,7 +54,7 @@ class _Erased:
         self._watch = watch
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._before = 0
-        """The backward passes until the last step."""
+        """The number of backward passes until the last step."""
 
     def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)
@@ -67,7 +67,7 @@ class _Erased:
         torch = sys.modules["torch"]
         if since == 0 or torch.is_grad_enabled():
             return
-        # The steps of a compiled optimizer are not seen.
+        # The steps of a compiled optimizer are not observed.
         stepping = [optimizer for optimizer in self._optimizers if not self._watch.compiles or steps.get(optimizer, 0)]
         held = {id(parameter) for optimizer in stepping for parameter in parameters_of(optimizer)}
         lost = [parameter for parameter in list_parameters() if parameter.grad is not None and id(parameter) in held]
@@ -75,7 +75,7 @@ class _Erased:
         if any(0 < norm < float("inf") for norm in norms):
             text = f"an evaluation erases the gradients of {since} backward passes before a step used them"
             numbers = {"backwards": since, "parameters": len(lost)}
-            self._watch.find("gradients_erased", text, numbers=numbers)
+            self._watch.report("gradients_erased", text, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:
@@ -91,7 +91,7 @@ def listen(watch: Watch) -> None:
             return
         name = type(module).__name__
         text = f"the output of this {name} does not depend on its weight: the weight gets no gradient from it"
-        watch.find("weight_unconnected", text, once=(id(module),), numbers={"shape": list(weight.shape)})
+        watch.report("weight_unconnected", text, once=(id(module),), numbers={"shape": list(weight.shape)})
 
     watch.listen("called", called)
 
@@ -101,10 +101,10 @@ def _is_tensor(output: object) -> bool:
 
 
 def _trained_weight(module: Module) -> Parameter | None:
-    """Return the weight of a plain layer that is called to be trained, or None."""
-    if type(module).__name__ not in _PLAIN:  # the cheapest question first: it is asked of each module
+    """Return the trained weight of a plain layer that is called with gradients enabled, or None."""
+    if type(module).__name__ not in _PLAIN:  # the cheapest condition first: it is checked for each module
         return None
-    torch = sys.modules["torch"]  # asked of each module, for which an `import` takes too long
+    torch = sys.modules["torch"]  # for each module: an `import` would take too long
     nn = torch.nn
     if getattr(nn, type(module).__name__) is not type(module) or not torch.is_grad_enabled():
         return None
@@ -115,15 +115,15 @@ def _trained_weight(module: Module) -> Parameter | None:
 
 
 def _leads_to(output: Tensor, weight: Parameter) -> bool:
-    """Return whether the graph of an output leads to a weight; also if there are too many nodes to tell."""
+    """Return whether the graph of an output leads to a weight, or has too many nodes to search."""
     node = output.grad_fn
-    waiting, seen = [] if node is None else [node], 0
+    waiting, visited = [] if node is None else [node], 0
     while waiting:
         node = waiting.pop(0)
-        seen += 1
+        visited += 1
         followings = [following for following, _ in node.next_functions if following is not None]
-        # Their names first: to ask a node for what it does not have takes longer.
-        if seen > _MOST_NODES or any(
+        # The names first: a failing attribute access takes longer.
+        if visited > _MOST_NODES or any(
             type(following).__name__ == "AccumulateGrad" and following.variable is weight for following in followings
         ):
             return True

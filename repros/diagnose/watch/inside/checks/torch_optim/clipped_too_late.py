@@ -30,8 +30,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.optimizers import parameters_of
-from repros.diagnose.watch.inside.place import user_place
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _PASSES = 3
 
 
 _GOING_ON = ("before_backward", "zeroing", "ends")
-"""What comes after a clipping that no step has used."""
+"""The observations that end a clipping which no step has used."""
 
 
 class _Late:
@@ -67,7 +67,7 @@ class _Late:
         if not self._watch.is_later("after_step", "before_backward"):
             self._count = 0
         elif self._place is None and math.isfinite(float(most)):
-            self._place = user_place() or ""
+            self._place = user_location() or ""
             for name in ("before_step", *_GOING_ON):
                 self._watch.listen(name, self.before_step if name == "before_step" else self.goes_on)
 
@@ -85,7 +85,7 @@ class _Late:
         self._count += 1
         if self._count == _TIMES:
             text = "gradients are clipped after the step has used them, and before the next backward"
-            self._watch.find("clipped_too_late", text, place=place or None)
+            self._watch.report("clipped_too_late", text, place=place or None)
 
 
 class _Ended(NamedTuple):
@@ -119,7 +119,7 @@ class _Twice:
         count = len(held) - len({id(parameter) for parameter in held})
         if count:
             text = f"{count} parameters are twice in the groups of this {type(optimizer).__name__}"
-            self._watch.find("parameters_listed_twice", text, numbers={"parameters": count})
+            self._watch.report("parameters_listed_twice", text, numbers={"parameters": count})
 
     def before_backward(self) -> None:
         if self._ended:
@@ -156,20 +156,20 @@ class _Twice:
         if self._counts[pair] == _TIMES:
             names = [type(first).__name__, type(optimizer).__name__]
             text = f"two optimizers ({', '.join(names)}) step the same parameters after each backward"
-            self._watch.find("gradients_used_twice", text, step=number, names=names)
+            self._watch.report("gradients_used_twice", text, step=number, names=names)
 
 
 class _Dropped:
-    """The backward passes since the last step, and how many came before each step and each loss of them."""
+    """The numbers of backward passes since the last step, before each step, and before gradients were dropped."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._backwards = 0
         self._used: list[int] = []
-        """The backward passes of each step since gradients were dropped."""
+        """The number of backward passes of each step since gradients were dropped."""
         self._passes: list[tuple[int, int, int]] = []
-        """Of the last passes: the steps, the backward passes of each, and those that were dropped."""
+        """Of the last passes over data: the steps, the backward passes of each step, and those that were dropped."""
 
     def made(self, optimizer: Optimizer) -> None:
         self._optimizers.add(optimizer)
@@ -197,7 +197,7 @@ class _Dropped:
         self._passes = [*self._passes[1 - _PASSES :], (len(used), used[0], dropped)]
         if len(self._passes) == _PASSES and len({*self._passes}) == 1:
             text = f"after each {len(used)} steps of {used[0]} batches, {dropped} more are zeroed that no step has used"
-            self._watch.find("gradients_dropped", text, numbers={"backwards": dropped, "of": used[0]})
+            self._watch.report("gradients_dropped", text, numbers={"backwards": dropped, "of": used[0]})
 
 
 def listen(watch: Watch) -> None:

@@ -43,7 +43,7 @@ CHECKS = (
 )
 
 _STEPS = 3
-"""Steps in a row that add to used gradients; one could be meant."""
+"""Steps in a row that add to used gradients; a single one could be on purpose."""
 
 
 class _Probe:
@@ -58,7 +58,7 @@ class _Probe:
         self.is_added_to = False
 
     def before_backward(self) -> None:
-        """Notice whether it was zeroed; by way of `.data` that shows in its value alone."""
+        """Notice whether it was zeroed; through `.data` its `_version` stays the same."""
         gradient = self.parameter.grad
         self.is_kept = self.is_kept and self._is_same(gradient) and (self.is_added_to or bool(gradient.any()))
 
@@ -89,7 +89,7 @@ class _Used:
         for probe in list(self._probes.values()):
             probe.after_backward()
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         # After the step, since Lightning runs zero_grad and backward in a closure within it.
         probe = self._probes.pop(optimizer, None) if self._probes else None
         if probe is None and number != 1:
@@ -105,7 +105,7 @@ class _Used:
         count = 0 if probe is None else probe.count + 1
         if count == _STEPS:
             text = f"gradients are never zeroed: each step of this {type(optimizer).__name__} adds to those before"
-            self._watch.find("gradients_not_zeroed", text, step=number)
+            self._watch.report("gradients_not_zeroed", text, step=number)
             return
         parameter = probe.parameter if probe is not None else _smallest(optimizer)
         if parameter is not None and parameter.grad is not None:
@@ -124,7 +124,7 @@ class _Clipped:
         self._optimizers.add(optimizer)
 
     def clipping(self, parameters: Tensor | Iterable[Tensor], most: float) -> None:
-        # A generator must not be used up: whose parameters it yields is not known.
+        # A generator must not be consumed: its parameters are unknown.
         names = {id(parameter) for parameter in parameters} if isinstance(parameters, (list, tuple)) else None
         self._clipped = [*self._clipped[-3:], (names, float(most))]
         self._watch.listen("after_step", self.after_step)
@@ -140,7 +140,7 @@ class _Clipped:
             scale = float(scaler.get_scale())
             if is_its and scale > max(1.0, most):
                 text = f"gradients are clipped to {most:g} while they are scaled by {scale:g}: unscale_ was not called"
-                self._watch.find("clipped_while_scaled", text, numbers={"clipped": most, "scale": scale})
+                self._watch.report("clipped_while_scaled", text, numbers={"clipped": most, "scale": scale})
                 return
 
     def after_step(self, *_: object) -> None:
@@ -151,7 +151,7 @@ class _Clipped:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     used, clipped = _Used(watch), _Clipped(watch)
-    watch.listen("after_close_step", used.after_close_step)
+    watch.listen("after_inspected_step", used.after_inspected_step)
     for name in ("made", "clipping", "scaler_steps"):
         watch.listen(name, getattr(clipped, name))
 
@@ -160,12 +160,12 @@ def _smallest(optimizer: Optimizer) -> Parameter | None:
     """Return the smallest parameter with a plain gradient that is not zero, or None."""
     import torch
 
-    found = [
+    candidates = [
         parameter
         for parameter in parameters_of(optimizer)
         if type(parameter.grad) is torch.Tensor and parameter.grad.layout is torch.strided and parameter.grad.numel()
     ]
-    for parameter in sorted(found, key=torch.Tensor.numel)[:3]:
+    for parameter in sorted(candidates, key=torch.Tensor.numel)[:3]:
         if bool(parameter.grad.any()):
             return parameter
     return None

@@ -41,7 +41,7 @@ _STEPS = 2
 
 
 class _Life(NamedTuple):
-    """An optimizer that trains, and what it is over."""
+    """An optimizer that trains, with its class, options, parameters and data."""
 
     optimizer: weakref.ref[Optimizer]
     """A weak reference to it."""
@@ -49,18 +49,18 @@ class _Life(NamedTuple):
     """Its class and options."""
     parameters: frozenset[int]
     data: int | None
-    """The `id` of the only data set that it has seen; None for none or several."""
+    """The `id` of its only data set; None for none or several."""
     passes: int
     """The passes over data that had begun before its first step."""
 
 
 class _Remade:
-    """The last optimizer, and how many were thrown away before it."""
+    """The last optimizer, and the number that were replaced before it."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._life: _Life | None = None
-        self._thrown = 0
+        self._replaced = 0
         self._steps = 0
         self._sample: weakref.ref[Parameter] | None = None
         """A weak reference to a parameter with a state."""
@@ -99,15 +99,15 @@ class _Remade:
         self._life = _Life(weakref.ref(optimizer), kind, frozenset(map(id, held)), data, self._count)
         self._steps = 0
         if before is None or optimizer in self._loaded or steps < _STEPS or not self._follows(before):
-            self._thrown = 0
+            self._replaced = 0
             return
-        self._thrown += 1
-        if self._thrown == _REMADE:
+        self._replaced += 1
+        if self._replaced == _REMADE:
             text = f"a new {kind[0]} is made for each pass over the data: the moments of {_REMADE} were thrown away"
-            self._watch.find("optimizer_remade", text)
+            self._watch.report("optimizer_remade", text)
 
     def _follows(self, before: _Life) -> bool:
-        """Return whether the present optimizer takes the place of one that has seen one pass over the same data."""
+        """Return whether the present optimizer replaces one that was used in one pass over the same data."""
         life, parameter = self._life, self._sample() if self._sample is not None else None
         return (
             life is not None
@@ -122,7 +122,7 @@ class _Remade:
         life = self._life
         is_own = life is not None and life.optimizer() is optimizer
         if life is None or life.data is None or not is_own:
-            self._life = None  # several train in turn
+            self._life = None  # several optimizers train in turn
             self._watch.ignore("after_step", self.after_step)
             return
         self._steps += 1

@@ -47,12 +47,12 @@ CHECKS = (
 
 _ABSOLUTE = {"LambdaLR", "OneCycleLR", "CosineAnnealingWarmRestarts"}
 _COUNTING = {"CosineAnnealingLR", "StepLR", "MultiStepLR", "SequentialLR", "PolynomialLR", "LinearLR"}
-"""Schedulers that go on from the present rate, by their own count."""
+"""Schedulers that continue from the present rate, by their own count."""
 _DEFAULT_SCALE = 65536.0
 
 
 class _Restored:
-    """What was loaded, and what was made and stepped."""
+    """The loaded optimizers, and the schedulers and scalers that were made and stepped."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -65,7 +65,7 @@ class _Restored:
         )
         """Schedulers at their beginning whose optimizer was loaded in the middle of a schedule."""
         self._unmoved: weakref.WeakSet[LRScheduler] = weakref.WeakSet()
-        """Suspects that were at their beginning in a backward after the load: nobody steps them to their place."""
+        """Suspects at their beginning in a backward after the load: the program does not step them forward."""
         self._fresh: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         """Optimizers that were loaded with a state and have not stepped since."""
         self._scalers: weakref.WeakSet[GradScaler] = weakref.WeakSet()
@@ -116,7 +116,7 @@ class _Restored:
             text = (
                 f"the optimizer was loaded with the rate {rates[0]:g}, which its scheduler has reset to {present[0]:g}"
             )
-            self._watch.find("rate_reset", text, numbers={"loaded": rates[0], "used": present[0]})
+            self._watch.report("rate_reset", text, numbers={"loaded": rates[0], "used": present[0]})
 
     def before_backward(self) -> None:
         if not self._suspects:
@@ -146,7 +146,7 @@ class _Restored:
                     f" and {name} begins anew: {present[0]:g}"
                 )
                 numbers = {"loaded": loaded[0], "used": present[0]}
-                self._watch.find("schedule_not_restored", text, step=number, numbers=numbers, names=[name])
+                self._watch.report("schedule_not_restored", text, step=number, numbers=numbers, names=[name])
                 return
 
     def scaler_loaded(self, scaler: GradScaler) -> None:
@@ -159,7 +159,7 @@ class _Restored:
         inner = getattr(optimizer, "optimizer", optimizer)
         if inner in self._fresh and scaler.is_enabled() and getattr(scaler, "_init_scale", None) == _DEFAULT_SCALE:
             text = f"the optimizer goes on from a loaded state, and its GradScaler begins anew at {_DEFAULT_SCALE:g}"
-            self._watch.find("scaler_not_restored", text, numbers={"scale": _DEFAULT_SCALE})
+            self._watch.report("scaler_not_restored", text, numbers={"scale": _DEFAULT_SCALE})
 
 
 def listen(watch: Watch) -> None:

@@ -45,7 +45,7 @@ _LATE = {"SWALR", "ReduceLROnPlateau"}
 
 
 class _Made:
-    """A scheduler, as it was when it was made and when the last pass began."""
+    """A scheduler's state when it was made, and when the last pass began."""
 
     def __init__(self, scheduler: LRScheduler) -> None:
         self.reference: weakref.ref[LRScheduler] = weakref.ref(scheduler)
@@ -57,7 +57,7 @@ class _Made:
         self.steps = steps.get(scheduler.optimizer, 0)
         """Its optimizer's steps when the present pass began."""
         self.epoch = int(scheduler.last_epoch)
-        """What it had counted then."""
+        """Its `last_epoch` at that time."""
         self.has_moved = self.epoch != 0
 
 
@@ -71,7 +71,7 @@ class _Schedules:
     def scheduled(self, scheduler: LRScheduler) -> None:
         if getattr(scheduler, "optimizer", None) is not None and isinstance(scheduler.last_epoch, int):
             made = self._made[id(scheduler)] = _Made(scheduler)
-            # One that nothing steps is often a function's own, and gone before the program ends.
+            # One that nothing steps is often local to a function, and deleted before the program ends.
             made.reference = weakref.ref(scheduler, functools.partial(self._gone, id(scheduler)))
 
     def pass_begins(self, *_: object) -> None:
@@ -85,16 +85,16 @@ class _Schedules:
                 made.passes += 1
                 made.steps, made.epoch = made.steps + taken, scheduler.last_epoch
                 if made.name == "CosineAnnealingLR" and moved == taken:
-                    self._look_for_turn(scheduler, moved)
+                    self._check_for_turn(scheduler, moved)
 
-    def _look_for_turn(self, scheduler: LRScheduler, moved: int) -> None:
+    def _check_for_turn(self, scheduler: LRScheduler, moved: int) -> None:
         period = scheduler.T_max
         if period <= _LONGEST and moved >= 2 * period and period > 1:
             text = (
                 f"this CosineAnnealingLR goes down in {period} steps and up in as many, in a pass of {moved} batches:"
                 " is its T_max in epochs?"
             )
-            self._watch.find("schedule_turns", text, numbers={"T_max": period, "batches": moved})
+            self._watch.report("schedule_turns", text, numbers={"T_max": period, "batches": moved})
 
     def _gone(self, key: int, _: object) -> None:
         made = self._made.pop(key, None)
@@ -116,7 +116,7 @@ class _Schedules:
             return
         text = f"{made.name} was never stepped in {made.passes} passes over the data: the rate stays {made.rates[0]:g}"
         numbers = {"passes": made.passes, "rate": made.rates[0]}
-        self._watch.find("schedule_not_stepped", text, numbers=numbers, place=None)
+        self._watch.report("schedule_not_stepped", text, numbers=numbers, place=None)
 
 
 def listen(watch: Watch) -> None:

@@ -51,12 +51,12 @@ CHECKS = (
 
 
 class _Partner(NamedTuple):
-    """Another optimizer that has a tensor of this one's state, both as they were when this one had last written it."""
+    """Another optimizer with a tensor of this one's state, as of this one's last write to it."""
 
     other: weakref.ref[Optimizer]
     """A weak reference to it."""
     number: int
-    """How many steps it had begun."""
+    """The number of steps that it had begun."""
     name: str
     tensor: weakref.ref[Tensor]
     """A weak reference to the tensor."""
@@ -64,7 +64,7 @@ class _Partner(NamedTuple):
 
 
 class _States:
-    """The states that were loaded, and those that are shared with the dict that they came from."""
+    """The states that were loaded, and those that are shared with the loaded dict."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -73,7 +73,7 @@ class _States:
         self._unwritten: weakref.WeakKeyDictionary[Optimizer, list[tuple[weakref.ref[Tensor], int]]] = (
             weakref.WeakKeyDictionary()
         )
-        """The momenta of each fused SGD that a skipped step has made, with their versions."""
+        """The momentum buffers of each fused SGD that a skipped step has made, with their `_version`."""
         self._partners: weakref.WeakKeyDictionary[Optimizer, _Partner] = weakref.WeakKeyDictionary()
 
     def taken(self, _: object, state: object) -> None:
@@ -89,7 +89,7 @@ class _States:
                 text = (
                     f"the state that is loaded has changed since it was loaded before: {name} was trained on in place"
                 )
-                self._watch.find("state_reused", text, names=[name])
+                self._watch.report("state_reused", text, names=[name])
                 return
 
     def loaded(self, optimizer: Optimizer, state: object = None, *_: object) -> None:
@@ -110,13 +110,13 @@ class _States:
                         weakref.ref(partner), steps.get(partner, 0), name, weakref.ref(tensor), tensor._version
                     )
 
-    def _look_at_partner(self, optimizer: Optimizer, number: int) -> None:
+    def _inspect_partner(self, optimizer: Optimizer, number: int) -> None:
         partner = self._partners[optimizer]
         other, tensor = partner.other(), partner.tensor()
         is_written = tensor is not None and tensor._version != partner.version
         if is_written and other is not None and steps.get(other, 0) > partner.number and id(tensor) in _ids(optimizer):
             text = f"two optimizers ({type(optimizer).__name__}, {type(other).__name__}) write into one {partner.name}"
-            self._watch.find("state_shared", text, step=number, names=[partner.name])
+            self._watch.report("state_shared", text, step=number, names=[partner.name])
 
     def after_step(self, optimizer: Optimizer, _: int) -> None:
         partner = self._partners.get(optimizer)
@@ -130,7 +130,7 @@ class _States:
         elif not self._partners:
             self._watch.ignore("after_step", self.after_step)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         if number != 1 or type(optimizer).__name__ != "SGD" or not _is_skipped(optimizer):
             return
         fused = [group for group in optimizer.param_groups if group.get("fused")]
@@ -144,13 +144,13 @@ class _States:
         ]
         self._watch.listen("before_step", self.before_step)
 
-    def _look_for_unwritten(self, optimizer: Optimizer, number: int) -> None:
+    def _check_for_unwritten(self, optimizer: Optimizer, number: int) -> None:
         present = {id(state.get("momentum_buffer")) for state in optimizer.state.values()}
         for reference, version in self._unwritten.pop(optimizer, []):
             momentum = reference()
             if momentum is not None and id(momentum) in present and momentum._version == version:
                 text = "the step that made the momentum of this SGD was skipped: the memory was never written"
-                self._watch.find("state_uninitialised", text, step=number, names=["momentum_buffer"])
+                self._watch.report("state_uninitialised", text, step=number, names=["momentum_buffer"])
                 return
 
     def before_step(self, optimizer: Optimizer, number: int) -> None:
@@ -158,15 +158,15 @@ class _States:
             self._watch.ignore("before_step", self.before_step)
             return
         if optimizer in self._unwritten:
-            self._look_for_unwritten(optimizer, number)
+            self._check_for_unwritten(optimizer, number)
         if optimizer in self._partners:
-            self._look_at_partner(optimizer, number)
+            self._inspect_partner(optimizer, number)
         if optimizer in self._just_loaded:
             self._just_loaded.discard(optimizer)
             if not self._watch.is_due(number):
                 self._compare(optimizer, number)
 
-    def before_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def before_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         if self._watch.is_due(number):
             self._compare(optimizer, number)
 
@@ -174,13 +174,13 @@ class _States:
         for group in optimizer.param_groups:
             is_fused = bool(group.get("fused"))
             for parameter in group["params"]:
-                # Most have their states beside them, and strides matter to the fused ones alone.
+                # Most states are on their parameter's device, and strides matter to fused optimizers alone.
                 if is_fused or _is_elsewhere(optimizer.state.get(parameter, {}), parameter):
                     _compare(self._watch, optimizer, group, parameter, number)
 
 
 def _nothing() -> None:
-    """Stand for the reference to no tensor."""
+    """Return None, as the reference to no tensor."""
 
 
 def listen(watch: Watch) -> None:
@@ -189,19 +189,19 @@ def listen(watch: Watch) -> None:
     watch.listen("loading", checks.loading)
     watch.listen("loaded", checks.loaded)
     watch.listen("optimizer_state", checks.taken)
-    watch.listen("before_close_step", checks.before_close_step)
-    watch.listen("after_close_step", checks.after_close_step)
+    watch.listen("before_inspected_step", checks.before_inspected_step)
+    watch.listen("after_inspected_step", checks.after_inspected_step)
 
 
 def _ids(optimizer: Optimizer) -> set[int]:
-    """Return the ids of what an optimizer's state has."""
+    """Return the ids of the values in an optimizer's state."""
     return {id(value) for values in optimizer.state.values() if isinstance(values, dict) for value in values.values()}
 
 
 def _is_skipped(optimizer: Optimizer) -> bool:
-    """Return whether GradScaler has left it to the kernel to skip the step that is running."""
-    found = getattr(optimizer, "found_inf", None)
-    return found is not None and float(found) > 0
+    """Return whether the fused kernel skips the present step, as GradScaler tells it to."""
+    found_inf = getattr(optimizer, "found_inf", None)
+    return found_inf is not None and float(found_inf) > 0
 
 
 def _tensors(state: object) -> list[tuple[str, Tensor]]:
@@ -233,11 +233,11 @@ def _compare(watch: Watch, optimizer: Optimizer, group: dict[str, object], param
         if is_fused and _real_strides(value) != _real_strides(parameter):
             text = f"the fused step pairs a parameter's elements with others of its {name}: their strides differ"
             numbers = {"parameter": list(parameter.stride()), name: list(value.stride())}
-            watch.find("state_strides", text, step=number, names=[name], numbers=numbers)
+            watch.report("state_strides", text, step=number, names=[name], numbers=numbers)
         is_torchs = type(optimizer).__module__.startswith("torch.optim") and value.dim() > 0
         if is_torchs and name != "grad" and value.device != parameter.device:
             text = f"the optimizer's {name} is on {value.device}, its parameter on {parameter.device}"
-            watch.find("state_device", text, step=number, names=[name])
+            watch.report("state_device", text, step=number, names=[name])
     step = others.get("step")
     if group.get("fused") and isinstance(step, torch.Tensor) and step.device != parameter.device:
         text = f"the step counter of this fused optimizer is on {step.device}, its parameter on {parameter.device}"
@@ -245,7 +245,7 @@ def _compare(watch: Watch, optimizer: Optimizer, group: dict[str, object], param
         if all(
             value.device == parameter.device for value in others.values() if value is not step and _is_tensor(value)
         ):
-            watch.find("state_step_device", text, step=number, names=["step"])
+            watch.report("state_step_device", text, step=number, names=["step"])
 
 
 def _is_tensor(value: object) -> bool:

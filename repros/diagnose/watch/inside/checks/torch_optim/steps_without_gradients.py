@@ -46,14 +46,14 @@ _STEPS = 4
 
 
 class _Effect:
-    """What the first steps of each optimizer have found."""
+    """The gradients in the first steps of each optimizer."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._made: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._called: weakref.WeakSet[Module] = weakref.WeakSet()
         self._empty: weakref.WeakKeyDictionary[Optimizer, tuple[int, int]] = weakref.WeakKeyDictionary()
-        """Steps without any gradient so far, and the backward passes before the last of them."""
+        """The number of steps without a gradient so far, and of backward passes before the last of them."""
         self._idle: weakref.WeakKeyDictionary[Optimizer, set[int]] = weakref.WeakKeyDictionary()
         """The parameters that had no gradient in any step so far, by `id`."""
         self._judged: weakref.WeakSet[Optimizer] = weakref.WeakSet()
@@ -69,7 +69,7 @@ class _Effect:
     def calling(self, module: Module) -> None:
         self._called.add(module)
 
-    def before_close_step(self, _: object, number: int) -> None:
+    def before_inspected_step(self, _: object, number: int) -> None:
         if number == 1:  # also of one that was made before this watch
             self._begin()
 
@@ -91,19 +91,19 @@ class _Effect:
         elif number >= _STEPS:
             self._judged.add(optimizer)
             if idle:
-                self._look_for_replaced(optimizer, idle)
+                self._check_for_replaced(optimizer, idle)
 
     def _count_empty(self, optimizer: Optimizer, number: int) -> None:
-        count, seen = self._empty.get(optimizer, (0, 0))
+        count, before = self._empty.get(optimizer, (0, 0))
         backwards = self._watch.count("after_backward")
-        count += backwards > seen
+        count += backwards > before
         self._empty[optimizer] = (count, backwards)
         if count == _STEPS:
             name = type(optimizer).__name__
             text = f"none of the parameters that this {name} holds ever had a gradient, in {number} steps"
-            self._watch.find("steps_without_gradients", text, once=(id(optimizer),), step=number)
+            self._watch.report("steps_without_gradients", text, once=(id(optimizer),), step=number)
 
-    def _look_for_replaced(self, optimizer: Optimizer, idle: set[int]) -> None:
+    def _check_for_replaced(self, optimizer: Optimizer, idle: set[int]) -> None:
         owned = {
             id(parameter): (module, parameter) for module in list(self._called) for parameter in module.parameters()
         }
@@ -123,13 +123,13 @@ class _Effect:
             f"{len(lost)} of the parameters that this {type(optimizer).__name__} holds were replaced after it was"
             f" made: {len(new)} trained ones are in no optimizer"
         )
-        self._watch.find("parameters_replaced", text, step=_STEPS, names=kinds[:5])
+        self._watch.report("parameters_replaced", text, step=_STEPS, names=kinds[:5])
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     effect = _Effect(watch)
-    for name in ("made", "calling", "before_close_step", "after_step"):
+    for name in ("made", "calling", "before_inspected_step", "after_step"):
         watch.listen(name, getattr(effect, name))
 
 

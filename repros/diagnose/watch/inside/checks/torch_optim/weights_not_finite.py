@@ -47,12 +47,12 @@ CHECKS = (
     Check("steps_of_zero_gradients", "gradients are zeroed between the backward and the step"),
 )
 
-_FIRST_LOOK, _LAST_LOOK = 8, 32
+_FIRST_INSPECTION, _LAST_INSPECTION = 8, 32
 _STEPS = 4
 _SMALL = 1 << 16
-"""Elements up to which a parameter is looked at in each step that is looked at."""
+"""Elements up to which a parameter is checked in each inspected step."""
 _SCHEDULED = 16
-"""Moves of a scheduler that leave the rate at 0 from which on it is no warm-up."""
+"""Scheduler steps with a rate of 0 from which on it is no warm-up."""
 
 
 class _Finite:
@@ -61,21 +61,21 @@ class _Finite:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._before: weakref.WeakKeyDictionary[Optimizer, set[int]] = weakref.WeakKeyDictionary()
-        """The parameters that were not finite from the beginning, by `id`."""
+        """The parameters that were not finite before the first step, by `id`."""
         self._suspects: list[tuple[weakref.ref[Parameter], int, int]] = []
-        """A parameter that a step left so, the step's number, and how many there are."""
+        """A parameter that is not finite after a step, the step's number, and the number of such parameters."""
         self._found: weakref.WeakSet[Optimizer] = weakref.WeakSet()
 
-    def before_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def before_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         if number == 1 and not is_capturing():
             self._before[optimizer] = {id(bad) for bad in find_not_finite(_plain(optimizer), self._watch.known())}
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         before = self._before.get(optimizer) if self._watch.is_due(number) else None
         if before is None or optimizer in self._found or is_capturing():
             return
-        found = find_not_finite(_telling(_plain(optimizer), number), self._watch.known())
-        bad = [parameter for parameter in found if id(parameter) not in before]
+        not_finite = find_not_finite(_representative(_plain(optimizer), number), self._watch.known())
+        bad = [parameter for parameter in not_finite if id(parameter) not in before]
         if bad:
             self._found.add(optimizer)
             self._suspects.append((weakref.ref(bad[0]), number, len(bad)))
@@ -83,7 +83,7 @@ class _Finite:
                 self._watch.listen(name, self.goes_on)
 
     def goes_on(self) -> None:
-        """Judge what the last steps have left: a program may have undone it."""
+        """Report the last steps' parameters that are still not finite: a program may have undone a step."""
         if is_capturing():
             return
         suspects, self._suspects = self._suspects, []
@@ -94,11 +94,11 @@ class _Finite:
             if parameter is None or not is_plain(parameter) or not find_not_finite([parameter], self._watch.known()):
                 continue
             text = f"{count} parameters are infinite or not a number after step {number}, and were finite before"
-            self._watch.find("weights_not_finite", text, step=number, numbers={"parameters": count})
+            self._watch.report("weights_not_finite", text, step=number, numbers={"parameters": count})
 
 
 class _Start:
-    """What is known of an optimizer whose parameters have not moved yet."""
+    """The initial state of an optimizer whose parameters have not changed yet."""
 
     def __init__(self, optimizer: Optimizer) -> None:
         smallest = sorted(_plain(optimizer), key=lambda parameter: int(parameter.numel()))[:3]
@@ -117,7 +117,7 @@ class _Start:
 
 
 class _Moved:
-    """The optimizers whose parameters have not moved yet."""
+    """The optimizers whose parameters have not changed yet."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -127,27 +127,27 @@ class _Moved:
     def scheduled(self, scheduler: LRScheduler) -> None:
         self._schedulers.add(scheduler)
 
-    def before_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def before_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         held = parameters_of(optimizer) if number == 1 else []
         if held and all(map(is_plain, held)) and not is_capturing():
             start = self._starts[optimizer] = _Start(optimizer)
             start.schedules = self._epochs(optimizer)
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         start = self._starts.get(optimizer) if self._starts and self._watch.is_due(number) else None
         if start is None:
             return
-        if is_capturing() or start.has_moved() or number > _LAST_LOOK:
+        if is_capturing() or start.has_moved() or number > _LAST_INSPECTION:
             del self._starts[optimizer]
-        elif number == _FIRST_LOOK:
+        elif number == _FIRST_INSPECTION:
             start.sums = bit_sums(_plain(optimizer))
             if not _has_gradient(optimizer):
                 del self._starts[optimizer]
-        elif number == _LAST_LOOK:
+        elif number == _LAST_INSPECTION:
             del self._starts[optimizer]
             is_same = start.sums is not None and start.sums == bit_sums(_plain(optimizer))
             if is_same and _has_gradient(optimizer) and self._is_meant_to_move(optimizer, start):
-                self._say(optimizer, number)
+                self._report(optimizer, number)
 
     def _epochs(self, optimizer: Optimizer) -> list[int]:
         its = [scheduler for scheduler in self._schedulers if getattr(scheduler, "optimizer", None) is optimizer]
@@ -163,11 +163,11 @@ class _Moved:
             return max(epochs, default=0) - max(start.schedules, default=0) >= _SCHEDULED
         return not float(optimizer.defaults.get("lr", 0.0))
 
-    def _say(self, optimizer: Optimizer, number: int) -> None:
+    def _report(self, optimizer: Optimizer, number: int) -> None:
         rate, kinds = max(_rates(optimizer), default=0.0), {str(p.dtype) for p in parameters_of(optimizer)}
         why = f"its rate is {rate:g}" + (f", lost in the rounding of {', '.join(sorted(kinds))}" if rate else "")
         text = f"none of the parameters of this {type(optimizer).__name__} has changed in {number} steps: {why}"
-        self._watch.find("parameters_unchanged", text, step=number, numbers={"rate": rate})
+        self._watch.report("parameters_unchanged", text, step=number, numbers={"rate": rate})
 
 
 class _Zeroed:
@@ -177,7 +177,7 @@ class _Zeroed:
         self._watch = watch
         self._counts: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
 
-    def after_close_step(self, optimizer: Optimizer, number: int) -> None:
+    def after_inspected_step(self, optimizer: Optimizer, number: int) -> None:
         if number > _STEPS or not self._watch.is_later("zeroing", "after_backward") or is_capturing():
             return
         gradients = [parameter.grad for parameter in parameters_of(optimizer) if parameter.grad is not None]
@@ -186,25 +186,25 @@ class _Zeroed:
         self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
         if self._counts[optimizer] == _STEPS:
             text = f"the gradients of this {type(optimizer).__name__} are zeroed after the backward, before each step"
-            self._watch.find("steps_of_zero_gradients", text, step=number)
+            self._watch.report("steps_of_zero_gradients", text, step=number)
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     finite, moved, zeroed = _Finite(watch), _Moved(watch), _Zeroed(watch)
-    if watch.wants("weights_not_finite"):
-        watch.listen("before_close_step", finite.before_close_step)
-        watch.listen("after_close_step", finite.after_close_step)
-    for name in ("scheduled", "before_close_step", "after_close_step"):
+    if watch.is_enabled("weights_not_finite"):
+        watch.listen("before_inspected_step", finite.before_inspected_step)
+        watch.listen("after_inspected_step", finite.after_inspected_step)
+    for name in ("scheduled", "before_inspected_step", "after_inspected_step"):
         watch.listen(name, getattr(moved, name))
-    watch.listen("after_close_step", zeroed.after_close_step)
+    watch.listen("after_inspected_step", zeroed.after_inspected_step)
 
 
-def _telling(parameters: list[Parameter], number: int) -> list[Parameter]:
-    """Return the parameters that tell at a step whether the training goes on with numbers.
+def _representative(parameters: list[Parameter], number: int) -> list[Parameter]:
+    """Return the parameters to check at a step.
 
-    At the steps 2, 8, 32, ... these are the small ones, such as biases: a backward through a parameter that is not a
-    number makes their gradients so, too. All have their turn at the steps between.
+    At steps 2, 8, 32, ... these are the small ones, such as biases: a backward through a parameter with NaN makes their
+    gradients NaN, too. At the other steps they are all.
     """
     if number & (number - 1) or number.bit_length() % 2:
         return parameters

@@ -48,7 +48,7 @@ _FIRST = 4
 _IGNORED = -100
 _BATCHES = 3
 _OWN = ("transformers", "trl")
-"""Packages whose subclasses add nothing to what the checks assume."""
+"""Packages whose subclasses behave as the checks assume."""
 
 
 class _Collated:
@@ -71,11 +71,11 @@ class _Collated:
         if labels.dim() != 2 or ids.shape != labels.shape or mask is None or mask.shape != ids.shape:  # noqa: PLR2004
             return
         if getattr(tokenizer, "eos_token_id", None) == padding and _makes_labels(collator, _OWN):
-            self._look_for_end(padding, examples, ids, mask, labels)
+            self._check_for_end(padding, examples, ids, mask, labels)
         if _makes_labels(collator, _OWN[:1]):
-            self._look_for_given(padding, examples, mask, labels)
+            self._check_for_given(padding, examples, mask, labels)
 
-    def _look_for_end(
+    def _check_for_end(
         self, padding: int, examples: Sequence[object], ids: Tensor, mask: Tensor, labels: Tensor
     ) -> None:
         if _may_be_padded(padding, examples):
@@ -87,9 +87,9 @@ class _Collated:
                 f"the end of text is the padding token as well ({padding}): its label is {_IGNORED}"
                 f" {lost} times in this batch of {len(ids)}, and the model does not learn to end"
             )
-            self._watch.find("end_of_text_not_learned", text, numbers={"token": padding, "masked": lost})
+            self._watch.report("end_of_text_not_learned", text, numbers={"token": padding, "masked": lost})
 
-    def _look_for_given(self, padding: int, examples: Sequence[object], mask: Tensor, labels: Tensor) -> None:
+    def _check_for_given(self, padding: int, examples: Sequence[object], mask: Tensor, labels: Tensor) -> None:
         replaced = 0
         for example, counts, made in zip(examples, mask.tolist(), labels.tolist()):
             given = _numbers(example.get("labels")) if isinstance(example, Mapping) else None
@@ -101,7 +101,7 @@ class _Collated:
                 f"the samples' own labels mask {replaced} tokens of this batch;"
                 " DataCollatorForLanguageModeling replaces them, and these are learned"
             )
-            self._watch.find("given_labels_replaced", text, numbers={"tokens": replaced})
+            self._watch.report("given_labels_replaced", text, numbers={"tokens": replaced})
 
 
 def _listen_in_training(watch: Watch) -> None:
@@ -125,11 +125,11 @@ def _listen_in_training(watch: Watch) -> None:
                 f"all {len(labels)} samples of this batch are cut at max_length={length} within their prompts:"
                 " no label is left, and the step has a loss of zero"
             )
-            watch.find("prompts_fill_length", text, numbers={"samples": len(labels), "length": length}, place=None)
+            watch.report("prompts_fill_length", text, numbers={"samples": len(labels), "length": length}, place=None)
         if masked[trainer] == _BATCHES:
             text = f"all labels of {_BATCHES} batches in a row are {_IGNORED}: nothing is learned from them"
             shape = list(labels.shape)
-            watch.find("labels_all_masked", text, numbers={"batches": _BATCHES, "labels": shape}, place=None)
+            watch.report("labels_all_masked", text, numbers={"batches": _BATCHES, "labels": shape}, place=None)
 
     watch.listen("training_on", training_on)
 

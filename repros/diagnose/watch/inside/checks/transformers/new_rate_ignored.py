@@ -65,10 +65,10 @@ class _Rates:
             return
         wanted, got = next(pair for pair in zip(self._before, present) if not _are_close(pair[:1], pair[1:]))
         text = (
-            f"the arguments of this resumed training say learning_rate {wanted:g},"
+            f"the arguments of this resumed training have learning_rate {wanted:g},"
             f" and its schedule goes on from the checkpoint's, {got:g}"
         )
-        self._watch.find("new_rate_ignored", text, step=number, numbers={"asked": wanted, "used": got})
+        self._watch.report("new_rate_ignored", text, step=number, numbers={"asked": wanted, "used": got})
 
 
 class _Patience:
@@ -77,7 +77,7 @@ class _Patience:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._logs: weakref.WeakKeyDictionary[EarlyStoppingCallback, list[dict[str, Any]]] = weakref.WeakKeyDictionary()
-        """What the checkpoint of each has logged."""
+        """The log of each callback's checkpoint."""
 
     def stopping_begins(self, callback: EarlyStoppingCallback, state: TrainerState) -> None:
         self._logs.pop(callback, None)
@@ -100,7 +100,7 @@ class _Patience:
                 " when the checkpoint was saved, and begins anew after the resume"
             )
             numbers = {"counted": counted, "patience": patience}
-            self._watch.find("patience_counted_anew", text, numbers=numbers)
+            self._watch.report("patience_counted_anew", text, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:

@@ -51,12 +51,12 @@ class _Calls:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
-    def _is_looked_at(self, observation: str) -> bool:
+    def _is_inspected(self, observation: str) -> bool:
         number = self._watch.count(observation)
         return number <= _CALLS or self._watch.is_due(number)
 
     def tokenized(self, tokenizer: PreTrainedTokenizerBase, args: Args, kwargs: Kwargs, result: object) -> None:
-        if not self._is_looked_at("tokenized") or not isinstance(result, Mapping):
+        if not self._is_inspected("tokenized") or not isinstance(result, Mapping):
             return
         doubled = _count_doubled(tokenizer, kwargs.get("text", args[0] if args else None), result)
         if doubled:
@@ -64,7 +64,7 @@ class _Calls:
                 f"a text that begins with {tokenizer.bos_token!r} is tokenized to two of them:"
                 " the tokenizer adds one, too"
             )
-            self._watch.find("second_bos", text, numbers={"token": tokenizer.bos_token_id, "texts": doubled})
+            self._watch.report("second_bos", text, numbers={"token": tokenizer.bos_token_id, "texts": doubled})
 
     def templated(self, _: object, args: Args, kwargs: Kwargs, result: object) -> None:
         if not kwargs.get("return_assistant_tokens_mask") or not isinstance(result, Mapping):
@@ -78,10 +78,10 @@ class _Calls:
                 "the mask of the assistant's tokens is 0 everywhere, and the conversation has an answer:"
                 " does the chat template mark it by {% generation %}?"
             )
-            self._watch.find("assistant_mask_empty", text, numbers={"tokens": len(rows[0])})
+            self._watch.report("assistant_mask_empty", text, numbers={"tokens": len(rows[0])})
 
     def numbered(self, args: Args, kwargs: Kwargs) -> None:
-        if not self._is_looked_at("numbered") or len(args) > len(_ARGUMENTS):
+        if not self._is_inspected("numbered") or len(args) > len(_ARGUMENTS):
             return
         given = {**dict(zip(_ARGUMENTS, args)), **kwargs}
         ids, mask = given.get("input_ids"), given.get("attention_mask")
@@ -96,7 +96,7 @@ class _Calls:
                 " the model numbers the padding, too"
             )
             numbers = {"texts": rows, "of": len(mask)}
-            self._watch.find("padding_counts_as_positions", text, numbers=numbers)
+            self._watch.report("padding_counts_as_positions", text, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:

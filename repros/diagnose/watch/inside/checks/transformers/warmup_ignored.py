@@ -50,7 +50,7 @@ _NEGATED = re.compile(
 )
 _TIMES = re.compile(r"runtime|_per_second|epoch|preparation_time|jit_compilation_time|mem_|num_tokens|num_input_tokens")
 _DEFAULT_LENGTHS = (20, 21)
-"""What `generate()` gives without a length, with the token that a decoder begins with or without."""
+"""The tokens of `generate()` without a given length, without or with a decoder's start token."""
 _MATRIX = 2
 
 
@@ -60,7 +60,7 @@ class _Scored:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._by_default: set[str] = set()
-        """Metrics by which the best model is chosen, in arguments that do not say which is better."""
+        """The metrics of arguments without `greater_is_better` that choose the best model."""
 
     def scheduling(self, trainer: Trainer) -> None:
         arguments = trainer.args
@@ -71,7 +71,7 @@ class _Scored:
         if getattr(kind, "value", kind) == "constant" and (steps > 0 or ratio > 0) and not is_own:
             asked = f"warmup_steps={steps:g}" if steps > 0 else f"warmup_ratio={ratio:g}"
             text = f"the schedule is constant, which ignores {asked}: the first step has the full rate"
-            self._watch.find("warmup_ignored", text, numbers={"steps": steps, "ratio": ratio})
+            self._watch.report("warmup_ignored", text, numbers={"steps": steps, "ratio": ratio})
 
     def arguments_made(self, arguments: TrainingArguments) -> None:
         name = getattr(arguments, "metric_for_best_model", None)
@@ -79,7 +79,7 @@ class _Scored:
             self._by_default.add(name)
 
     def evaluated_to(self, trainer: Trainer, metrics: object) -> None:
-        self._look_for_worst(trainer)
+        self._check_for_worst(trainer)
         compute = getattr(trainer, "compute_metrics", None)
         if compute is None or not isinstance(metrics, Mapping) or not _evaluates_as_library(trainer):
             return
@@ -88,9 +88,9 @@ class _Scored:
             names = list(getattr(trainer, "label_names", None) or ())
             wanted = f"names {names}" if names else "a name with 'label', nor are label_names given"
             text = f"evaluate() returns no loss, and has not called compute_metrics: it finds no labels of {wanted}"
-            self._watch.find("evaluation_without_labels", text, names=names)
+            self._watch.report("evaluation_without_labels", text, names=names)
 
-    def _look_for_worst(self, trainer: Trainer) -> None:
+    def _check_for_worst(self, trainer: Trainer) -> None:
         arguments = trainer.args
         given = getattr(arguments, "metric_for_best_model", None)
         if given not in self._by_default or getattr(arguments, "greater_is_better", None) is not True:
@@ -107,7 +107,7 @@ class _Scored:
                 f" {max(scores):g} counts as better than {min(scores):g}"
             )
             numbers = {"kept": max(scores), "least": min(scores)}
-            self._watch.find("worst_counts_as_best", text, numbers=numbers, names=[given])
+            self._watch.report("worst_counts_as_best", text, numbers=numbers, names=[given])
 
     def evaluation_looped(self, trainer: Trainer, output: EvalLoopOutput) -> None:
         arguments = trainer.args
@@ -132,7 +132,7 @@ class _Scored:
                 f" default; the references have {length:g} tokens (median)"
             )
             numbers = {"cut": cut, "texts": len(written), "length": written.shape[1], "references": length}
-            self._watch.find("generation_cut_short", text, numbers=numbers)
+            self._watch.report("generation_cut_short", text, numbers=numbers)
 
 
 def listen(watch: Watch) -> None:

@@ -78,7 +78,7 @@ class _Referred:
                 f"possible: this training begins with a loaded adapter ({loaded} weights), and its reference is"
                 f" {'the base model without it' if reference is None else 'a model without it'}"
             )
-            self._watch.find("reference_without_adapter", text, step=1, numbers={"weights": loaded})
+            self._watch.report("reference_without_adapter", text, step=1, numbers={"weights": loaded})
 
 
 def listen(watch: Watch) -> None:

@@ -1,4 +1,4 @@
-"""The place in the user's own code where something happens."""
+"""The location in the user's own code."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LIBRARIES = tuple(
 )
 
 
-def user_place(frame: FrameType | None = None) -> str | None:
-    """Return `file:line function` of the innermost frame outside of libraries, or None where there is none.
+def user_location(frame: FrameType | None = None) -> str | None:
+    """Return `file:line function` of the innermost frame outside of libraries, or None.
 
     Args:
         frame: the innermost frame; if not given that of the caller.

@@ -1,7 +1,7 @@
-"""What transformers fills with new values in a model.
+"""Observations of new parameters in transformers' models.
 
 `tokens_added(model, number)`: `resize_token_embeddings` has made rows after the first `number`.
-`head_begun(head)`: the layer `score` or `classifier` of a model, or a part of it, has the values that it begins with.
+`head_initialised(head)`: the layer `score` or `classifier` of a model, or a part of it, has its initial values.
 `tensors_saved(tensors)`: `safetensors.torch.save_file` has written them.
 """
 
@@ -33,7 +33,7 @@ def attach(watch: Watch) -> None:
 def _patch_model(watch: Watch, kind: type) -> None:
     def resized(args: Args, _: object, before: int | None) -> None:
         if before is not None and 0 < before < _rows_of(args[0]):
-            watch.tell("tokens_added", args[0], before)
+            watch.notify("tokens_added", args[0], before)
 
     def beginning(args: Args, kwargs: Kwargs) -> Module | None:
         """Return the head that a module belongs to, if it has weights that nothing has loaded (transformers' mark)."""
@@ -45,7 +45,7 @@ def _patch_model(watch: Watch, kind: type) -> None:
 
     def begun(_: tuple[object, ...], __: dict[str, object], head: Module | None) -> None:
         if head is not None:
-            watch.tell("head_begun", head)
+            watch.notify("head_initialised", head)
 
     around(kind, "resize_token_embeddings", before=lambda args, _: _rows_of(args[0]), after=resized)
     if hasattr(kind, "_initialize_weights"):
@@ -54,7 +54,7 @@ def _patch_model(watch: Watch, kind: type) -> None:
 
 def _patch_saving(watch: Watch, module: ModuleType) -> None:
     def saved(args: Args, kwargs: Kwargs, _: object) -> None:
-        watch.tell("tensors_saved", kwargs.get("tensors", args[0] if args else None))
+        watch.notify("tensors_saved", kwargs.get("tensors", args[0] if args else None))
 
     around(module, "save_file", after=saved)
 
