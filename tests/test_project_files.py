@@ -15,8 +15,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCK = ROOT / ".ci/tools.lock.txt"
-PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/*.md")])
-FRAGMENTS = [page for page in PAGES if page.parent.name == "changes" and page.name != "README.md"]
+FRAGMENTS = sorted(set(ROOT.glob("docs/changes/*.md")) - {ROOT / "docs/changes/README.md"})
 
 
 def test_a_changelog_fragment_has_a_kind_and_a_text() -> None:
@@ -49,12 +48,6 @@ def test_the_lock_of_the_tools_is_in_step_with_pyproject() -> None:
         assert requirement.specifier.contains(version), f"{requirement} refuses {version} of the lock: {remedy}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        assert target.startswith("https://") or (page.parent / target).exists(), target
-
-
 def test_every_hook_of_pre_commit_is_pinned_to_a_commit() -> None:
     config = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
     for repo in yaml.safe_load(config)["repos"]:
@@ -65,6 +58,6 @@ def test_every_hook_of_pre_commit_is_pinned_to_a_commit() -> None:
 @pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
 def test_every_path_below_the_package_exists(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    paths = {path for path in re.findall(r"`([a-z_]+/[\w./-]*)`", text) if not path.startswith(("repros/", "tests/"))}
+    paths = {path for path in re.findall(r"`([a-z_]+/[\w./-]*)`", text) if not path.startswith(("repros/", "tests/", "tools/"))}
     assert len(paths) > 20
     assert not {path for path in paths if not (ROOT / "repros" / path).exists()}

@@ -135,27 +135,29 @@ def test_the_text_counts_nothing_that_grows_with_the_catalogue() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_path_in_the_text_exists(page: Path) -> None:
     text = TEXTS[page]
-    paths = re.findall(r"`((?:repros|tests|docs|\.github)/[\w./-]*)", text)
+    paths = re.findall(r"`((?:repros|tests|tools|docs|\.github)/[\w./-]*)", text)
     placeholders = {"repros/evidence/STACK/ID.toml"}
     examples = {f"repros/catalogue/lightning/{NEW_REPRO}.py"}
     missing = {path for path in paths if not (ROOT / path).exists()} - placeholders - examples
     assert not missing
-    modules = re.findall(r"python -m ((?:repros|tests)\.[\w.]+)", text)
+    modules = re.findall(r"python -m ((?:repros|tests|tools)\.[\w.]+)", text)
     assert not {module for module in modules if not _is_module(module)}
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
-def test_every_link_within_the_project_leads_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    headings = {
-        re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-")
-        for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    }
-    for target in re.findall(r"\]\(([^)]+)\)", text):
-        if target.startswith("#"):
-            assert target[1:] in headings
-        elif not target.startswith("https://"):
-            assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith("https://"):
+            continue
+        name, _, heading = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), target
+        assert not heading or heading in _headings(file), target
+
+
+def _headings(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
 
 
 def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
@@ -168,7 +170,7 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
 
 def test_the_map_has_every_folder_and_each_file_to_start_at() -> None:
     architecture = TEXTS[ROOT / "docs/architecture.md"]
-    rows = re.findall(r"^\| `([\w/]+)/` \|.*\| (.*) \|$", architecture, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w/]+)/` \|.*\|(.*)\|$", architecture, re.MULTILINE)
     folders = {path.name for path in (ROOT / "repros").iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == {folder.partition("/")[0] for folder, _ in rows}
     named = [(folder, file) for folder, files in rows for file in re.findall(r"`([\w./-]+)`", files)]

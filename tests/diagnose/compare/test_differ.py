@@ -257,8 +257,10 @@ def test_an_evaluation_that_is_not_recorded_whole_is_compared_pass_by_pass_alone
     result = compared(tmp_path, one, [step(), evaluation(forward([1.0, 2.0], Net=[1.0, 2.0]))])
     assert result.difference is None
     assert result.notes == (
-        "the evaluation after step 1 is not compared: it has too many passes to record, and a different number in each "
-        "run",
+        (
+            "the evaluation after step 1 is not compared: it has too many passes to record, and a different number in "
+            "each run"
+        ),
     )
     (tmp_path / "again").mkdir()
     other = [step(), evaluation(parts[0], forward([2.0], Net=[9.0]), cut=True)]
