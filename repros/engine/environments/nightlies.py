@@ -25,6 +25,7 @@ from packaging.version import InvalidVersion, Version
 from repros.engine.environments.pip_settings import uv_settings
 from repros.engine.environments.releases import ReleaseFile
 from repros.model.errors import ReprosError
+from repros.model.process_environ import changed_environ
 
 _TIMEOUT = 60
 """Seconds."""
@@ -83,7 +84,7 @@ def version_of(name: str) -> Version | None:
 
 @contextlib.contextmanager
 def more_index(index: str | None) -> Iterator[None]:
-    """Let uv take releases from one more index while the block runs; None for no more."""
+    """Make uv read a further index while the block runs; None for no further index."""
     if index is None:
         yield
         return
@@ -92,16 +93,8 @@ def more_index(index: str | None) -> Iterator[None]:
         "UV_INDEX": " ".join(filter(None, (index, present.get("UV_INDEX")))),
         "UV_INDEX_STRATEGY": "unsafe-best-match",
     }
-    before = {name: os.environ.get(name) for name in more}
-    os.environ.update(more)
-    try:
+    with changed_environ(more):
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _read(address: str) -> str:
