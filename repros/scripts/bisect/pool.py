@@ -23,7 +23,7 @@ from repros.model import Device
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.imports import ImportMemory
 from repros.scripts.bisect.question import ReleaseQuestion
-from repros.scripts.bisect.runner import Examine, ReleaseRunner, examine
+from repros.scripts.bisect.runner import ReleaseRunner
 
 JOB_MEMORY = 2 * 10**9
 """Bytes that a job may take: the imports of a server, and the ranks that it forks."""
@@ -63,7 +63,7 @@ def jobs_for(question: ReleaseQuestion, cores: int, memory: int) -> int:
         cores: the cores of the machine.
         memory: its bytes.
     """
-    if question.spec.device is Device.CUDA:
+    if question.device is Device.CUDA:
         return 1
     return max(1, min(cores, memory // JOB_MEMORY))
 
@@ -81,14 +81,11 @@ class LocalPool:
         memory: ImportMemory,
         report_progress: ReportProgress,
         jobs: int | None = None,
-        *,
-        examiner: Examine = examine,
     ) -> None:
-        """Make nothing yet; :data:`OpenPool` explains the arguments, and :data:`Examine` the last one."""
+        """Prepare without making anything; :data:`OpenPool` explains the arguments."""
         here = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
         self.width = jobs or jobs_for(question, *here)
         self._question, self._out, self._memory, self._report_progress = question, out, memory, report_progress
-        self._examine = examiner
         self._threads: ThreadPoolExecutor | None = None
         self._processes = Processes()
         self._copies = ExitStack()
@@ -116,10 +113,7 @@ class LocalPool:
             # In this thread, which an interrupt reaches, since it may be a download of gigabytes.
             python = environments.ensure(question.stack, self._report_progress)
             self._stacks_own = probe(
-                python,
-                question.stack.name,
-                sim=question.spec.device is Device.SIM,
-                report_progress=self._report_progress,
+                python, question.stack.name, sim=question.device is Device.SIM, report_progress=self._report_progress
             )
             self._runs = new_log_folder(self._out)
             watch = self._processes.watch
@@ -139,7 +133,7 @@ class LocalPool:
             runner = self._free.pop() if self._free else None
         if runner is None:
             python = self._copies.enter_context(copy(self._question.stack, self._report_progress))
-            runner = ReleaseRunner(self._question, self._stacks_own, python, self._processes, self._examine)
+            runner = ReleaseRunner(self._question, self._stacks_own, python, self._processes)
         try:
             yield runner
         finally:

@@ -19,7 +19,7 @@ class Unwrapped(Edits):
         """Take whether an `if` may lose its condition."""
         self._conditions = conditions
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each block that may stand alone."""
         return [edit for node in statements_of(code.tree) for edit in self._edits(code, node)]
 
@@ -71,7 +71,7 @@ class Flattened(Unwrapped):
 class Called(Replacements):
     """Each function that is called once, by a statement of its own, in the place of that statement."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such function the edit of its call and that of its definition."""
         functions = [node for node in code.tree.body if isinstance(node, ast.FunctionDef)]
         return [edits for node in functions if (edits := _inlined(code, node))]

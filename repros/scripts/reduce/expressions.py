@@ -17,7 +17,7 @@ Element = tuple[int, int]
 class Elements:
     """Each argument of a call, element of a list, tuple, set or dict, default parameter, and base of a class."""
 
-    def units(self, code: Code) -> list[Element]:
+    def reductions(self, code: Code) -> list[Element]:
         """Return the elements, the last ones of a node first: they are more often optional."""
         found = ((number, _spans(code, node)) for number, node in enumerate(_nodes(code)))
         return [(number, place) for number, spans in found for place in reversed(range(len(spans)))]
@@ -37,7 +37,7 @@ class Values(Edits):
     What a function of a module returns may be `None`, rather than the module.
     """
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each value."""
         texts = in_text(code.tree)
         nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.expr) and node not in texts)
@@ -53,7 +53,7 @@ class Values(Edits):
 class Annotations(Edits):
     """Each annotation of a name, a parameter or a result."""
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each annotation."""
         return [edit for node in ast.walk(code.tree) for edit in _annotation(code, node)]
 

@@ -14,7 +14,7 @@ _ORDERED = "from collections import OrderedDict\n"
 class Parts(Replacements):
     """Each object of a class of the script's as one of the parts that the class makes for it."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return an edit for each object and part."""
         return [
             (Edit(*code.span(call), code.of(part)),) for call, class_ in _objects(code) for _, part in _parts(class_)
@@ -24,11 +24,11 @@ class Parts(Replacements):
 class Chains(Replacements):
     """Each object of a module class as a `Sequential` of the parts that the class makes, which keep their names."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each object its edit, that of a line before it, and that of an import."""
         names = {node.id for node in ast.walk(code.tree) if isinstance(node, ast.Name)}
         added = () if _ORDERED in code.source else (_first_line(code),)
-        units = []
+        reductions = []
         for call, class_ in _objects(code):
             bases = [code.of(base) for base in class_.bases]
             parts = [f"{name}={ast.unparse(part)}" for name, part in _parts(class_)]
@@ -37,8 +37,8 @@ class Chains(Replacements):
                 statement = next(each for each in code.above(call) if isinstance(each, ast.stmt))
                 line = _chain(code.indent(statement), name, bases[0].removesuffix("Module"), parts)
                 begin, _ = code.lines(statement)
-                units.append((*added, Edit(begin, begin, line), Edit(*code.span(call), name)))
-        return units
+                reductions.append((*added, Edit(begin, begin, line), Edit(*code.span(call), name)))
+        return reductions
 
 
 def _chain(indent: str, name: str, package: str, parts: list[str]) -> str:

@@ -43,7 +43,7 @@ class _Called:
 class Parameters:
     """Each parameter with its argument in all calls: unread ones, and those that always get one constant or global."""
 
-    def units(self, code: Code) -> list[Removal]:
+    def reductions(self, code: Code) -> list[Removal]:
         """Return the parameters, the last ones of a function first."""
         return [
             (number, place)
@@ -64,7 +64,7 @@ class Parameters:
 class Returned(Replacements):
     """Each function that does nothing but return a value as that value, in the place of its calls."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such function the edits of its calls and that of its definition."""
         return [edits for called in _called(code) if (edits := _as_value(code, called))]
 

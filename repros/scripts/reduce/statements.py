@@ -19,7 +19,7 @@ class Statements:
 
     depth: int
 
-    def units(self, code: Code) -> list[ast.stmt]:
+    def reductions(self, code: Code) -> list[ast.stmt]:
         """Return the statements, but for a `pass`, which stands where something must."""
         found = (node for node in statements_of(code.tree) if _depth(code, node) == self.depth)
         return sorted((node for node in found if not isinstance(node, ast.Pass)), key=lambda node: node.lineno)
@@ -32,7 +32,7 @@ class Statements:
 class Mentions:
     """Each name with all that mentions it: an optimizer and its steps, a logger and its lines."""
 
-    def units(self, code: Code) -> list[tuple[ast.stmt, ...]]:
+    def reductions(self, code: Code) -> list[tuple[ast.stmt, ...]]:
         """Return for each name that the source binds the statements that mention it."""
         found: dict[str, list[ast.stmt]] = defaultdict(list)
         bound = set[str]()
@@ -44,18 +44,18 @@ class Mentions:
             elif isinstance(statement, ast.FunctionDef | ast.ClassDef):
                 found[statement.name].append(statement)
                 bound.add(statement.name)
-        units = {tuple(found[name]) for name in bound if len(found[name]) > 1}
-        return sorted(units, key=lambda unit: (unit[0].lineno, len(unit)))
+        reductions = {tuple(found[name]) for name in bound if len(found[name]) > 1}
+        return sorted(reductions, key=lambda reduction: (reduction[0].lineno, len(reduction)))
 
     def render(self, code: Code, chosen: Sequence[tuple[ast.stmt, ...]]) -> str:
         """Return the source without the statements."""
-        return code.without({statement for unit in chosen for statement in unit})
+        return code.without({statement for reduction in chosen for statement in reduction})
 
 
 class Unread:
     """Each statement that does nothing but bind names which nothing reads: what other passes leave behind."""
 
-    def units(self, code: Code) -> list[ast.stmt]:
+    def reductions(self, code: Code) -> list[ast.stmt]:
         """Return the statements, but for those of a class, which a library may look for."""
         nodes = [*ast.walk(code.tree)]
         read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
@@ -75,7 +75,7 @@ class Unread:
 class Elses(Edits):
     """The `else`, `except` and `finally` of a statement, and the names of an import."""
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return what may be left out."""
         return [edit for node in statements_of(code.tree) for edit in _parts(code, node)]
 
@@ -83,7 +83,7 @@ class Elses(Edits):
 class Decorators(Edits):
     """Each decorator."""
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each decorator."""
         blocks = (node for node in ast.walk(code.tree) if isinstance(node, Block))
         return [Edit(*code.lines(each)) for node in blocks for each in node.decorator_list]
@@ -92,7 +92,7 @@ class Decorators(Edits):
 class Unbound(Edits):
     """Each name that nothing reads of the result of a call, of a `with`, or of the numbers of an `enumerate`."""
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each such name."""
         nodes = [*ast.walk(code.tree)]
         names = [node for node in nodes if isinstance(node, ast.Name) and _is_read(node)]

@@ -41,7 +41,7 @@ def test_an_end_that_prints_both_is_refused(bisect: Bisect, publish: Publish) ->
     ended = bisect("train.py", "--package", "tinylib", "--to", "1.4", "--good", "fine", "--bad", "nan")
     assert ended.code == 2
     assert ended.err.splitlines()[-1] == (
-        "repros: the output with tinylib 1.4 holds both --good and --bad; expected two texts that exclude each other."
+        "repros: the output with tinylib 1.4 matches both --good and --bad; expected two texts that exclude each other."
     )
 
 
@@ -123,7 +123,7 @@ def test_what_the_environment_lacks_is_refused(bisect: Bisect) -> None:
     program = bisect("--package", "tinylib", "--", "ffmpeg", "-version")
     assert program.code == 2
     assert program.err.splitlines()[-1] == (
-        "repros: the environment has no program 'ffmpeg'; begin with python, torchrun or another of its own."
+        "repros: 'ffmpeg' is not installed in the environment; begin with python, torchrun or another of its programs."
     )
 
 
@@ -150,7 +150,7 @@ HELP = " (try 'repros bisect --help')"
         ),
         (
             "--package tinylib -- ./train.py",
-            "'./train.py' is no program of the environment; give the one that runs it: -- python ./train.py",
+            "'./train.py' is not installed in the environment; name the program that runs it: -- python ./train.py",
         ),
         ("--package tinylib --", "there is no command after --; expected one such as: -- python train.py"),
         ("train.py --package tinylib --variant fixed", "--variant is for a failure of the catalogue."),

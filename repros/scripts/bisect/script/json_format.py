@@ -59,7 +59,7 @@ def script_bisection_to_json(found: ScriptBisection) -> ScriptBisectionJson:
     """Return a bisection as an object for JSON."""
     question, change = found.question, found.change
     versions = [str(release.version) for release in question.releases]
-    marks = question.marks
+    patterns = question.patterns
     return {
         "schema": SCHEMA,
         "script": question.task.script.origin,
@@ -67,8 +67,8 @@ def script_bisection_to_json(found: ScriptBisection) -> ScriptBisectionJson:
         "package": question.package,
         "stack": question.stack.name,
         "runs": question.runs,
-        "good": marks.good.text if marks.good else None,
-        "bad": marks.bad.text if marks.bad else None,
+        "good": patterns.good.text if patterns.good else None,
+        "bad": patterns.bad.text if patterns.bad else None,
         "compared": [versions[found.old], versions[found.new]],
         "change": None
         if change is None or change.free is None
