@@ -1,4 +1,4 @@
-"""What probes the releases of a question, several side by side: this machine, each job in a copy of the environment."""
+"""Pools, which examine several releases at once: on this machine, each job in a copy of the environment."""
 
 from __future__ import annotations
 
@@ -26,37 +26,38 @@ from repros.scripts.bisect.question import ReleaseQuestion
 from repros.scripts.bisect.runner import ReleaseRunner
 
 JOB_MEMORY = 2 * 10**9
-"""Bytes that a job may take: the imports of a server, and the ranks that it forks."""
+"""Memory of a job in bytes: the imports of a server, and the ranks that it forks."""
 
 
 class Pool(Protocol):
-    """What probes releases: this machine (:class:`LocalPool`), or the nodes of a cluster."""
+    """Examines releases: on this machine (:class:`LocalPool`), or on the nodes of a cluster."""
 
     @property
     def width(self) -> int:
-        """How many releases it probes side by side."""
+        """Number of releases that it examines at once."""
 
     def submit(self, release: PackageRelease) -> Future[ReleaseAnswer]:
-        """Begin to probe a release, or queue it.
+        """Start or queue the examination of a release.
 
         Raises:
             EnvironmentFailedError: the stack's environment cannot be made; the future may raise it, too.
         """
 
     def close(self) -> None:
-        """End what runs, which then gives no answer."""
+        """End the running examinations, which then give no answer."""
 
 
 Q = TypeVar("Q", bound=ReleaseQuestion)
 OpenPool = Callable[[Q, Path, ImportMemory, ReportProgress, int | None], Pool]
-"""Opens a pool for a question: the file of answers, beside which the logs go; the memory; who receives progress; jobs.
+"""Opens a pool for a question.
 
-The jobs are how many releases are probed side by side; None: as many as there is room for.
+Its other arguments are the file of answers, next to which the logs go, the memory, a receiver of progress, and the
+number of releases to examine at once; None: as many as resources allow.
 """
 
 
 def jobs_for(question: ReleaseQuestion, cores: int, memory: int) -> int:
-    """Return how many releases to probe side by side: one for each core if memory allows, and one on GPUs.
+    """Return the number of releases to examine at once: one per core if memory allows, and one on GPUs.
 
     Args:
         question: the question.
@@ -71,7 +72,7 @@ def jobs_for(question: ReleaseQuestion, cores: int, memory: int) -> int:
 class LocalPool:
     """Releases on this machine, in as many threads as jobs.
 
-    Each makes a copy of the stack's environment with its first release; the end removes them.
+    Each makes a copy of the stack's environment for its first release; closing the pool removes them.
     """
 
     def __init__(
@@ -93,11 +94,11 @@ class LocalPool:
         self._lock = threading.Lock()
 
     def submit(self, release: PackageRelease, gpus: tuple[str, ...] = ()) -> Future[ReleaseAnswer]:
-        """Begin to probe a release, on these GPUs of this machine; :class:`Pool` explains it."""
+        """Start or queue the examination of a release on these GPUs; :class:`Pool` explains it."""
         return self._ensure_threads().submit(self._probe, release, gpus)
 
     def close(self) -> None:
-        """End what runs, and remove the copies."""
+        """End the running examinations, and remove the copies."""
         self._processes.stop()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
@@ -122,13 +123,13 @@ class LocalPool:
 
     def _probe(self, release: PackageRelease, gpus: tuple[str, ...]) -> ReleaseAnswer:
         with self._take_runner() as runner:
-            found = runner.probe(release, self._memory, self.log_folder(release), gpus)
+            answer = runner.probe(release, self._memory, self.log_folder(release), gpus)
         self._processes.check()
-        return found
+        return answer
 
     @contextmanager
     def _take_runner(self) -> Iterator[ReleaseRunner]:
-        """Lend a runner that no other thread has, and make one if all are lent: at most one for each thread."""
+        """Yield a runner that no other thread uses, and make one if all are in use: at most one per thread."""
         with self._lock:
             runner = self._free.pop() if self._free else None
         if runner is None:

@@ -46,7 +46,7 @@ class ReleaseQuestion(Protocol):
 
     @property
     def modules(self) -> Sequence[str]:
-        """The modules without which a release cannot be asked."""
+        """The modules that must be importable for a release to be examined."""
 
     @property
     def reported_packages(self) -> frozenset[str]:

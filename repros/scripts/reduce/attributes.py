@@ -45,7 +45,7 @@ class Subclasses(Replacements):
         for node in code.tree.body:
             match node:
                 case ast.ClassDef(name, [ast.Name() | ast.Attribute() as base], [], [ast.Pass()], []):
-                    uses = [each for each in ast.walk(code.tree) if isinstance(each, ast.Name) and each.id == name]
+                    uses = [use for use in ast.walk(code.tree) if isinstance(use, ast.Name) and use.id == name]
                     if not texts.intersection(uses):
                         edits = (Edit(*code.span(use), code.of(base)) for use in uses)
                         reductions.append((*edits, *code.gone([node])))
@@ -55,11 +55,11 @@ class Subclasses(Replacements):
 def _written(code: Code, class_: ast.ClassDef, foreign: set[str]) -> Iterator[tuple[Edit, ...]]:
     """Yield the edits for each attribute of a class, but for those that others than `self` have, too."""
     texts = in_text(code.tree)
-    found: dict[str, list[ast.Attribute]] = defaultdict(list)
+    attributes: dict[str, list[ast.Attribute]] = defaultdict(list)
     for node in ast.walk(class_):
         if isinstance(node, ast.Attribute) and _is_own(node) and node.attr not in foreign:
-            found[node.attr].append(node)
-    for name, nodes in found.items():
+            attributes[node.attr].append(node)
+    for name, nodes in attributes.items():
         reads = [node for node in nodes if isinstance(node.ctx, ast.Load)]
         stores = [code.parents[node] for node in nodes if node not in reads]
         stores += [statement for attribute, statement in attributes_of(class_) if attribute == name]
@@ -85,7 +85,7 @@ def _may_stand(code: Code, statement: ast.stmt, value: ast.expr, reads: list[ast
 
 
 def _function(code: Code, node: ast.AST) -> ast.AST | None:
-    return next((each for each in code.above(node) if isinstance(each, ast.FunctionDef)), None)
+    return next((parent for parent in code.above(node) if isinstance(parent, ast.FunctionDef)), None)
 
 
 def _locals(function: ast.AST | None) -> set[str]:

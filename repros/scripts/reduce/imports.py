@@ -48,7 +48,7 @@ class Merged(Replacements):
 
 
 def _paths(code: Code, statement: ast.stmt) -> dict[str, str]:
-    """Return what an import binds, each with its path from a name that another import gives to a package of it."""
+    """Return the names that an import binds, with their paths from a name that another import binds to a package."""
     match statement:
         case ast.ImportFrom(str(module), names, 0):
             bound = {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
@@ -59,7 +59,7 @@ def _paths(code: Code, statement: ast.stmt) -> dict[str, str]:
     roots = dict(_roots(code, statement))
     paths = {}
     for name, path in bound.items():
-        package = max((each for each in roots if path.startswith(f"{each}.")), key=len, default=None)
+        package = max((root for root in roots if path.startswith(f"{root}.")), key=len, default=None)
         if package is None:
             return {}
         paths[name] = roots[package] + path.removeprefix(package)

@@ -95,7 +95,7 @@ class Defaults(Replacements):
             uses = [node for node in inside if isinstance(node, ast.Name) and node.id == name.arg]
             if not texts.intersection(uses):
                 before: list[ast.arg | ast.expr] = [*function.args.args[:-1], *function.args.defaults[:-1]]
-                begin = max((code.span(each)[1] for each in before), default=code.span(name)[0])
+                begin = max((code.span(argument)[1] for argument in before), default=code.span(name)[0])
                 edits = (Edit(*code.span(node), code.of(value)) for node in uses)
                 reductions.append((*edits, Edit(begin, code.span(value)[1])))
         return reductions
@@ -127,14 +127,18 @@ def _reads(code: Code, statement: ast.Assign, names: Sequence[ast.Name]) -> list
         return reads
     begin = code.span(statement)[1]
     # An assignment reads what its value names, and binds then.
-    ends = (next(code.span(each)[1] for each in code.above(node) if isinstance(each, ast.stmt)) for node in stores)
-    end = min((each for each in ends if each > begin), default=len(code.source.encode()))
+    ends = (
+        next(code.span(parent)[1] for parent in code.above(node) if isinstance(parent, ast.stmt)) for node in stores
+    )
+    end = min((position for position in ends if position > begin), default=len(code.source.encode()))
     return [node for node in reads if begin < code.span(node)[0] < end]
 
 
 def _in_place(code: Code, statement: ast.stmt, value: ast.expr, use: ast.Name) -> Edit | None:
-    """Return the edit that writes a value in the place of a name; None if it cannot, or the line would be long."""
-    scopes = [next((each for each in code.above(node) if isinstance(each, _SCOPES)), None) for node in (statement, use)]
+    """Return the edit that replaces a name by its value; None if it cannot, or the line would be long."""
+    scopes = [
+        next((parent for parent in code.above(node) if isinstance(parent, _SCOPES)), None) for node in (statement, use)
+    ]
     if scopes[0] is not scopes[1] or statement in code.above(use):
         return None
     edit = Edit(*code.span(use), instead(code, use, value))

@@ -21,8 +21,8 @@ class Statements:
 
     def reductions(self, code: Code) -> list[ast.stmt]:
         """Return the statements, but for a `pass`, which stands where something must."""
-        found = (node for node in statements_of(code.tree) if _depth(code, node) == self.depth)
-        return sorted((node for node in found if not isinstance(node, ast.Pass)), key=lambda node: node.lineno)
+        nodes = (node for node in statements_of(code.tree) if _depth(code, node) == self.depth)
+        return sorted((node for node in nodes if not isinstance(node, ast.Pass)), key=lambda node: node.lineno)
 
     def render(self, code: Code, chosen: Sequence[ast.stmt]) -> str:
         """Return the source without statements."""
@@ -34,17 +34,17 @@ class Mentions:
 
     def reductions(self, code: Code) -> list[tuple[ast.stmt, ...]]:
         """Return for each name that the source binds the statements that mention it."""
-        found: dict[str, list[ast.stmt]] = defaultdict(list)
+        statements: dict[str, list[ast.stmt]] = defaultdict(list)
         bound = set[str]()
         for statement in statements_of(code.tree):
             if isinstance(statement, (*_SIMPLE, ast.Import, ast.ImportFrom)):
                 for name in {name for node in ast.walk(statement) for name in _named(node)}:
-                    found[name].append(statement)
+                    statements[name].append(statement)
                 bound |= {name for node in ast.walk(statement) for name in _bound(node)}
             elif isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                found[statement.name].append(statement)
+                statements[statement.name].append(statement)
                 bound.add(statement.name)
-        reductions = {tuple(found[name]) for name in bound if len(found[name]) > 1}
+        reductions = {tuple(statements[name]) for name in bound if len(statements[name]) > 1}
         return sorted(reductions, key=lambda reduction: (reduction[0].lineno, len(reduction)))
 
     def render(self, code: Code, chosen: Sequence[tuple[ast.stmt, ...]]) -> str:
@@ -86,7 +86,7 @@ class Decorators(Edits):
     def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each decorator."""
         blocks = (node for node in ast.walk(code.tree) if isinstance(node, Block))
-        return [Edit(*code.lines(each)) for node in blocks for each in node.decorator_list]
+        return [Edit(*code.lines(decorator)) for node in blocks for decorator in node.decorator_list]
 
 
 class Unbound(Edits):
@@ -140,7 +140,7 @@ def _all_bound(statement: ast.stmt) -> set[str]:
 
 
 def _depth(code: Code, node: ast.stmt) -> int:
-    return sum(isinstance(each, ast.stmt) for each in code.above(node))
+    return sum(isinstance(parent, ast.stmt) for parent in code.above(node))
 
 
 def _named(node: ast.AST) -> Iterator[str]:

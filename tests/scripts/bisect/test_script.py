@@ -30,7 +30,7 @@ FOUND = """\
 1.4  2026-04-01  2 x ValueError: as documented
 
 clean with tinylib 1.1, ValueError: as documented from 1.3 on.
-Neither of the two with 1.2: KeyError: 'another failure'; --from 1.2 or --to 1.2 asks about it.
+Neither of the two with 1.2: KeyError: 'another failure'; --from 1.2 or --to 1.2 bisects it.
 """
 
 

@@ -27,7 +27,7 @@ def test_a_number_is_compared_within_its_last_decimal(bisect: Bisect, publish: P
     assert ended.code == 0, ended.err
     assert ended.json["says"] == [
         "good 'loss 2.0' with tinylib 1.1, bad 'loss 2.3' from 1.3 on.",
-        "Neither of the two with 1.2: clean; --from 1.2 or --to 1.2 asks about it.",
+        "Neither of the two with 1.2: clean; --from 1.2 or --to 1.2 bisects it.",
     ]
     assert ended.json["releases"][2]["why"] == "2 x bad 'loss 2.3', then KeyError: 'later'"
     # With one of them alone, the other end is what it is; and a wider tolerance holds 1.2, too.
@@ -179,10 +179,7 @@ def test_a_dry_run_runs_nothing(bisect: Bisect) -> None:
     *steps, cost = ended.out.splitlines()
     assert steps == [
         "7 releases of tinylib on stack tiny, from 1.1 to 1.7",
-        "1. 1.1 and 1.7: what each shows, or the next to them that can be asked",
+        "1. 1.1 and 1.7, or the nearest releases that give an answer: what each shows",
         "2. where it changes between them",
     ]
-    assert cost == (
-        "at most 5 releases, plus those that give no answer and those that further jobs try meanwhile; "
-        "2 to 3 runs of each"
-    )
+    assert cost == ("at most 5 releases, plus those without an answer and those of further jobs; 2 to 3 runs of each")

@@ -71,9 +71,9 @@ def run_script_bisection(
     return ScriptBisection(question, prober.answers, old, new, change if first != last else None)
 
 
-def _side(first: str, last: str, found: ReleaseAnswer) -> Answer:
+def _side(first: str, last: str, answer: ReleaseAnswer) -> Answer:
     """Return whether a release shows the same as the newer end; no answer if it shows the same as neither end."""
-    return Answer.YES if found.shown == last else Answer.NO if found.shown == first else Answer.UNKNOWN
+    return Answer.YES if answer.shown == last else Answer.NO if answer.shown == first else Answer.UNKNOWN
 
 
 def _refuse_lacking(question: ScriptQuestion, report_progress: ReportProgress) -> None:
@@ -113,10 +113,10 @@ def _find_ends(question: ScriptQuestion, prober: Prober) -> tuple[int, int]:
         start = len(question.releases) // 2 if start is None else start
         older = range(0) if has_old else range(start)
         newer = range(0) if has_new else range(start + 1, new + 1)
-        found = search(older, start, newer, prober)
-        if found.begins is None or found.ends is None:
+        bounds = search(older, start, newer, prober)
+        if bounds.begins is None or bounds.ends is None:
             raise ReprosError(_no_answer(question, prober, start))
-        old, new = (0 if has_old else found.begins.affected), (new if has_new else found.ends.affected)
+        old, new = (0 if has_old else bounds.begins.affected), (new if has_new else bounds.ends.affected)
     if old == new:
         only = prober.answers[old]
         raise ReprosError(f"only {question.package} {only.version} gives an answer ({only.why}); {_WAY_OUT}")
@@ -128,8 +128,8 @@ def _find_ends(question: ScriptQuestion, prober: Prober) -> tuple[int, int]:
 _WAY_OUT = "name releases with --from and --to, or another stack with --stack."
 
 
-def _can_be_asked(fits: Callable[[ReleaseAnswer], bool], found: ReleaseAnswer) -> Answer:
-    return Answer.YES if fits(found) else Answer.NO
+def _can_be_asked(fits: Callable[[ReleaseAnswer], bool], answer: ReleaseAnswer) -> Answer:
+    return Answer.YES if fits(answer) else Answer.NO
 
 
 def _probe_all(prober: Prober, numbers: Iterable[int]) -> None:
@@ -141,14 +141,14 @@ def _probe_all(prober: Prober, numbers: Iterable[int]) -> None:
         prober.next_answer()
 
 
-def _refuse_end(question: ScriptQuestion, found: ReleaseAnswer, *, is_named: bool) -> None:
-    name = f"{question.package} {found.version}"
-    if found.shown == BOTH:
+def _refuse_end(question: ScriptQuestion, answer: ReleaseAnswer, *, is_named: bool) -> None:
+    name = f"{question.package} {answer.version}"
+    if answer.shown == BOTH:
         raise ReprosError(f"the output with {name} matches {BOTH}; expected two texts that exclude each other.")
-    if is_named and not question.can_compare(found):
-        raise ReprosError(f"{name} gives no answer: {found.why}; name another with --from or --to.")
+    if is_named and not question.can_compare(answer):
+        raise ReprosError(f"{name} gives no answer: {answer.why}; name another with --from or --to.")
 
 
 def _no_answer(question: ScriptQuestion, prober: Prober, number: int) -> str:
-    asked = ", ".join(str(question.releases[each].version) for each in sorted(prober.answers))
-    return f"no release of {question.package} gives an answer, of {asked}: {prober.answers[number].why}; {_WAY_OUT}"
+    examined = ", ".join(str(question.releases[index].version) for index in sorted(prober.answers))
+    return f"no release of {question.package} gives an answer, of {examined}: {prober.answers[number].why}; {_WAY_OUT}"

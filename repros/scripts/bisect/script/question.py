@@ -93,8 +93,10 @@ class ScriptQuestion:
     def own(self) -> int | None:
         """The number of the stack's own release, if it is a candidate."""
         version = locked_environment(self.stack).versions.get(self.package)
-        found = (number for number, each in enumerate(self.releases) if version and each.version == Version(version))
-        return next(found, None)
+        indices = (
+            index for index, release in enumerate(self.releases) if version and release.version == Version(version)
+        )
+        return next(indices, None)
 
     def name(self, release: PackageRelease) -> str:
         """Return a release as a requirement: `lightning==2.0.1`."""
@@ -104,9 +106,9 @@ class ScriptQuestion:
         """Return a digest of everything that a release's answer depends on."""
         return hashlib.sha256(f"{self._digest} {self.name(release)}".encode()).hexdigest()[:16]
 
-    def can_compare(self, found: ReleaseAnswer) -> bool:
+    def can_compare(self, answer: ReleaseAnswer) -> bool:
         """Return whether a release gave an answer: with both patterns one of them, otherwise any ending."""
-        return found.shown in self.patterns.labels if self.patterns.decide else bool(found.shown)
+        return answer.shown in self.patterns.labels if self.patterns.decide else bool(answer.shown)
 
     @cached_property
     def _digest(self) -> str:
@@ -146,17 +148,19 @@ def ask_script(
     """
     named = [version for version in (oldest, newest) if version]
     nightlies = fetch_nightlies(package, index) if index else []
-    keep = [*named, *(version for each in nightlies if (version := version_of(each.name)))]
+    keep = [*named, *(version for file in nightlies if (version := version_of(file.name)))]
     files = [*fetch_files(package), *nightlies]
     releases: Sequence[PackageRelease] = candidate_releases(package, files, stack.python, keep=keep)
     for version in named:
         find_release(package, releases, version)
     chosen = tuple(
-        each
-        for each in releases
-        if (oldest is None or each.version >= oldest) and (newest is None or each.version <= newest)
+        release
+        for release in releases
+        if (oldest is None or release.version >= oldest) and (newest is None or release.version <= newest)
     )
     if len(chosen) < 2:  # noqa: PLR2004 - what is compared
-        found = ", ".join(str(each.version) for each in chosen) or "none"
-        raise ReprosError(f"expected at least two releases of {package} for Python {stack.python}, and found {found}.")
+        versions = ", ".join(str(release.version) for release in chosen) or "none"
+        raise ReprosError(
+            f"expected at least two releases of {package} for Python {stack.python}, and found {versions}."
+        )
     return ScriptQuestion(task, patterns, stack, package, chosen, runs, oldest is not None, newest is not None)
