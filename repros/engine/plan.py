@@ -1,4 +1,4 @@
-"""Planning: select cell specs from the catalogue, then place each on its environments."""
+"""Planning: select cell specs from the catalogue, then combine each with its environments."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def select(catalogue: Catalogue, selection: Selection) -> list[CellSpec]:
     """
     repros = [catalogue.find(name) for name in selection.repros] or list(catalogue)
     if not repros:
-        raise NothingToRunError("the catalogue is empty; expected repro scripts at the places given.")
+        raise NothingToRunError("the catalogue is empty; expected repro scripts at the given paths.")
     refuse_unknown("variant", selection.variants, [v.name for r in repros for v in r.variants])
     refuse_unknown("strategy", selection.strategies, [s for r in catalogue for s in r.strategies])
     specs = [spec for repro in dict.fromkeys(repros) for spec in _specs(repro, selection)]

@@ -51,13 +51,13 @@ HASTY = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.5), *LADDER[2:])
 
 def members(token: Path, session: int) -> list[psutil.Process]:
     """Return the living processes of the job with that token, or in that session."""
-    found = []
+    processes = []
     for pid in reaper.members(f"{contract.CELL}={token}", {session}) if _PROC.is_dir() else psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
             if _PROC.is_dir() or _is_member(process, token, session):
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def _is_member(process: psutil.Process, token: Path, session: int) -> bool:
@@ -69,12 +69,12 @@ def _is_member(process: psutil.Process, token: Path, session: int) -> bool:
 
 def stopped(token: Path, session: int) -> set[int]:
     """Return the pids of the job's processes that a signal has stopped and nothing has continued."""
-    found = set()
+    pids = set()
     for process in members(token, session):
         with contextlib.suppress(psutil.Error):
             if process.status() == psutil.STATUS_STOPPED:
-                found.add(process.pid)
-    return found
+                pids.add(process.pid)
+    return pids
 
 
 def is_stopped(pid: int) -> bool:

@@ -111,7 +111,7 @@ def _recorded(folder: Path) -> dict[int, Events]:
 
 @dataclass(frozen=True)
 class Trace:
-    """What one process recorded: its role, its rank and the last event of each kind that shows how it ended."""
+    """The record of one process: its role, its rank and the last event of each kind that shows how it ended."""
 
     pid: int
     role: ProcessRole

@@ -19,7 +19,7 @@ class Job:
     arguments: tuple[str, ...]
     """What the interpreter gets: the script and its arguments."""
     script: Path
-    """The file by which ranks are told from helper processes: a process that runs it is a rank."""
+    """The file that distinguishes ranks from helper processes: a process that runs it is a rank."""
     environ: Mapping[str, str]
     """The environment variables; :func:`repros.engine.launch.environ.for_run` adds those of a single run."""
     deadline: float
@@ -35,11 +35,11 @@ class Job:
     expects_hang: bool = False
     """Whether to look for a deadlock of its ranks before the deadline."""
     modules: tuple[str, ...] = ()
-    """What a warm server imports before it forks the ranks."""
+    """The modules that a warm server imports before it forks the ranks."""
     name: str = "job"
     """Names the environment in the names of log files."""
     request: Mapping[str, Any] = field(default_factory=dict)
-    """What a warm server is sent besides, such as the settings of a sandbox."""
+    """Further entries of the request to a warm server, such as the settings of a sandbox."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One warm server, seen from the engine: its process, the messages to and from it, and the leaders that it forks."""
+"""One warm server on the engine's side: its process, the messages to and from it, and the leaders that it forks."""
 
 from __future__ import annotations
 
