@@ -15,8 +15,8 @@ import pytest
 from hypothesis import settings
 
 from repros.engine import environments, header
+from repros.engine.cells import observe
 from repros.engine.judge import judge
-from repros.engine.launch import run
 from repros.engine.stacks import stack
 from repros.model import Cell, CellResult, Device, Environment
 from repros.simulated_gpus.tests import warm_python as warm
@@ -130,7 +130,7 @@ def play(toy_cell: Callable[..., Cell], tmp_path: Path) -> Play:
         cell = toy_cell(slug, variant, python)
         cell = replace(cell, **changes) if changes else cell  # type: ignore[arg-type]
         folder = tmp_path / f"{slug}-{variant}"
-        result = judge(cell, run(cell, folder))
+        result = judge(cell, observe(cell, folder))
         assert living(folder) == []
         return result
 

@@ -58,6 +58,10 @@ def test_every_hook_of_pre_commit_is_pinned_to_a_commit() -> None:
 @pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
 def test_every_path_below_the_package_exists(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    paths = {path for path in re.findall(r"`([a-z_]+/[\w./-]*)`", text) if not path.startswith(("repros/", "tests/", "tools/"))}
+    paths = {
+        path
+        for path in re.findall(r"`([a-z_]+/[\w./-]*)`", text)
+        if not path.startswith(("repros/", "tests/", "tools/"))
+    }
     assert len(paths) > 20
     assert not {path for path in paths if not (ROOT / "repros" / path).exists()}

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from repros.engine.catalogue import load
+from repros.engine.cells import observe
 from repros.engine.judge import judge
-from repros.engine.launch import Servers, run
+from repros.engine.launch import Servers
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.engine.probe import probe
 from repros.model import Cell, Device, ExpectedOutcome, Verdict
@@ -99,7 +100,7 @@ def test_verdicts_change_when_failing_and_fixed_exchange_their_bodies(
     chosen = affected if everything else random.Random(seed).sample(affected, SAMPLE)  # noqa: S311 - not a secret
     with Servers(tmp_path / "servers") as servers:
         results = [
-            judge(cell, run(cell, tmp_path / f"{cell.repro.id}-{cell.variant.name}", servers=servers))
+            judge(cell, observe(cell, tmp_path / f"{cell.repro.id}-{cell.variant.name}", servers=servers))
             for cells in chosen
             for cell in cells
             if isinstance(cell, Cell)

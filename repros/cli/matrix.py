@@ -24,9 +24,9 @@ from repros.engine.evidence.timings import recorded_timings
 from repros.engine.matrix.check import find_disagreements
 from repros.engine.matrix.measure import Store, measure
 from repros.engine.matrix.worklist import Worklist, build_worklist, find_trouble, forecast, pending
-from repros.engine.pipeline import RunOptions
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import RecordLine, disagreeing, latest, read_results
+from repros.engine.run_options import RunOptions
 from repros.engine.stacks import load_stacks, stack
 from repros.model import Category, CellResult, Device, Stack, Verdict
 from repros.model.settings import CatalogueLocations

@@ -28,7 +28,7 @@ from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
 from repros.scripts.reduce.json_format import reduction_to_json
-from repros.scripts.reduce.reduction import Options, reduce_script
+from repros.scripts.reduce.reduction import ReduceOptions, reduce_script
 from repros.scripts.reduce.text import format_reduction
 from repros.scripts.try_.text import format_warning
 
@@ -128,7 +128,7 @@ def reduce(
         show_text(err, format_warning(task, err.width), "yellow")
         clean = choose_where((clean_on or stack,), None, places) if clean_on or cleaning else None
         clean = extend_stacks(clean, cleaning, report_progress) if clean else None
-        options = Options(minutes * _SECONDS, jobs, texts, clean)
+        options = ReduceOptions(minutes * _SECONDS, jobs, texts, clean)
         found = reduce_script(task, where, new_log_folder(LOGS), options, report_progress)
     write_new(output, found.source, force=force)
     if as_json:

@@ -25,8 +25,8 @@ from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where
 from repros.engine import environments, record
 from repros.engine.environment import Targets
-from repros.engine.pipeline import run_selection
-from repros.engine.plan import Selection
+from repros.engine.pipeline import run_specs
+from repros.engine.plan import Selection, select
 from repros.engine.record import LATEST, RecordLine, read_results
 from repros.engine.stacks import load_stacks
 from repros.model import Device, FailureKind, Repro, Role, Stack, Variant
@@ -152,7 +152,7 @@ def _report_script(
         MachineIdentity.of_this_machine(),
     )
     if not found.runs:
-        raise ReprosError(f"the script ran nowhere: {'; '.join(each.sight.note or '' for each in seen)}.")
+        raise ReprosError(f"the script ran nowhere: {'; '.join(run.outcome.note or '' for run in seen)}.")
     if as_json:
         echo_json(dataclasses.asdict(found))
     else:
@@ -185,7 +185,7 @@ def _run(
     selection = Selection(ids, tuple(variants), strategies, devices)
     observer = LiveReporter(console(stderr=True), RUNS, append=False, verbose=False)
     with observer, interrupt_on_signals():
-        for result in run_selection(catalogue, selection, where, RUNS, observer):
+        for result in run_specs(select(catalogue, selection), where, RUNS, observer):
             observer.finished(result)
     observer.close(interrupted=False, summary=False)
     return observer.lines

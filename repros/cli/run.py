@@ -26,9 +26,10 @@ from repros.cli.shared.where import choose_where
 from repros.engine import environments, record
 from repros.engine.environment import Targets
 from repros.engine.evidence.timings import recorded_timings
-from repros.engine.pipeline import RunOptions, run_selection
+from repros.engine.pipeline import run_specs
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import LATEST, begin_results
+from repros.engine.run_options import RunOptions
 from repros.model import CellResult, Device, Launch
 from repros.model.settings import CatalogueLocations
 from repros.text.wording import relative_to_cwd
@@ -149,7 +150,7 @@ def run(
         with engine_on(on) as engine:
             timings = recorded_timings(places)
             options = RunOptions(jobs, _launch(launch), repeat, require, timings, share_gpus, engine=engine)
-            running = run_selection(catalogue, selection, where, results, observer, options)
+            running = run_specs(select(catalogue, selection), where, results, observer, options)
             return _show_run(running, observer, summary=not no_summary)
     except NothingToRunError as error:
         if not allow_empty:

@@ -27,10 +27,11 @@ from repros.cli.shared.where import choose_where, extend_stacks, with_option
 from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
-from repros.scripts.try_.json_format import attempts_to_json
-from repros.scripts.try_.run import Attempt, Task, attempt
-from repros.scripts.try_.sight import Status
-from repros.scripts.try_.text import describe_way_out, format_attempt, format_warning
+from repros.scripts.try_.json_format import runs_to_json
+from repros.scripts.try_.outcome import Status
+from repros.scripts.try_.run import ScriptRun, run_on_stacks, with_known
+from repros.scripts.try_.task import Task
+from repros.scripts.try_.text import describe_missing, format_run, format_warning
 
 
 @click.command(
@@ -79,43 +80,42 @@ def try_script(
     report_progress = partial(show_text, err)
     with interrupt_on_signals():
         where = extend_stacks(where, wanted, report_progress)
-        attempts = attempt(
+        script_runs = run_on_stacks(
             task,
-            catalogue,
             where,
             new_log_folder(LOGS),
             report_progress=report_progress,
-            begins=lambda: show_text(err, format_warning(task, err.width), "yellow"),
+            on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
-        seen: list[Attempt] = []
-        for each in attempts:
-            if not as_json and each.sight.status is not Status.NOT_RUN:
-                _show(each, seen)
-            seen.append(each)
-    return _finish(task, seen, as_json=as_json)
+        runs: list[ScriptRun] = []
+        for run in with_known(script_runs, catalogue):
+            if not as_json and run.outcome.status is not Status.NOT_RUN:
+                _show(run, runs)
+            runs.append(run)
+    return _finish(task, runs, as_json=as_json)
 
 
-def _show(each: Attempt, before: list[Attempt]) -> None:
-    """Print the outcome on a stack, after those on others."""
+def _show(run: ScriptRun, earlier: list[ScriptRun]) -> None:
+    """Show a run, separated from earlier ones."""
     out = console()
-    if before:
+    if earlier:
         show_text(out, "")
-    show_text(out, format_attempt(each, out.width))
+    show_text(out, format_run(run, out.width))
 
 
-def _finish(task: Task, seen: list[Attempt], *, as_json: bool) -> int:
-    """Print the stacks on which the script did not run, or all outcomes as JSON, and return the exit code.
+def _finish(task: Task, runs: list[ScriptRun], *, as_json: bool) -> int:
+    """Show on which stacks the script did not run, or all as JSON, and return the exit code.
 
     Raises:
         ReprosError: the script ran nowhere.
     """
-    left_out = [each for each in seen if each.sight.status is Status.NOT_RUN]
-    if len(left_out) == len(seen):
-        notes = (*(each.sight.note for each in seen), describe_way_out(seen))
+    not_run = [run for run in runs if run.outcome.status is Status.NOT_RUN]
+    if len(not_run) == len(runs):
+        notes = (*(run.outcome.note for run in runs), describe_missing(runs))
         raise ReprosError(f"the script ran nowhere: {'; '.join(filter(None, notes))}.")
     if as_json:
-        echo_json(attempts_to_json(task, seen))
+        echo_json(runs_to_json(task, runs))
     else:
-        for each in left_out:
-            _show(each, seen)
-    return AGREES if all(each.is_clean for each in seen if each not in left_out) else DISAGREES
+        for run in not_run:
+            _show(run, runs)
+    return AGREES if all(run.is_clean for run in runs if run.outcome.status is not Status.NOT_RUN) else DISAGREES

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from repros.cluster.connection import connect
 
 if TYPE_CHECKING:  # a worker imports this module, and sooner without the engine
-    from repros.engine.pipeline import Engine
+    from repros.engine.run_options import Engine
     from repros.scripts.bisect.pool import OpenPool
     from repros.scripts.bisect.question import Question
 

@@ -18,8 +18,8 @@ from repros.cluster.parcel import Parcel, unpack_logs
 from repros.cluster.placement import Job
 from repros.engine.environment import Targets, locked_environment
 from repros.engine.own_folder import new_log_folder
-from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import CellSpec, plan
+from repros.engine.run_options import Observer, RunOptions
 from repros.engine.schedule import needs
 from repros.model import Cell, CellResult, Device, Environment, Observation, Repro, Verdict
 from repros.model.errors import ReprosError
@@ -39,7 +39,7 @@ class Cluster:
     def run(
         self, specs: Sequence[CellSpec], where: Targets, out: Path, observer: Observer, options: RunOptions
     ) -> Generator[CellResult, None, None]:
-        """Run cell specs; :class:`repros.engine.pipeline.Engine` explains the arguments."""
+        """Run cell specs; :class:`repros.engine.run_options.Engine` explains the arguments."""
         self._observer = observer
         if not self._crew.members:
             self._crew.gather()

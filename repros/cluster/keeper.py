@@ -35,12 +35,12 @@ class Keeper(reaper.Reaper):
         """Let all cells that this process starts from now on be kept by a new one."""
         reaper.of_this_runner = cls()
 
-    def add_cell(self, workdir: Path, session: int | None = None) -> None:
-        """Report that a cell begins; :meth:`repros.engine.launch.reaper.Reaper.add_cell` explains it."""
+    def add_run(self, workdir: Path, session: int | None = None) -> None:
+        """Report that a cell begins; :meth:`repros.engine.launch.reaper.Reaper.add_run` explains it."""
         with self._lock:
             if self._second is None:
                 self._second = _start_detached(self.token)
-        super().add_cell(workdir, session)
+        super().add_run(workdir, session)
 
     def close(self) -> None:
         """Let both processes search one last time and end."""

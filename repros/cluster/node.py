@@ -21,13 +21,11 @@ from repros.cluster.keeper import Keeper
 from repros.cluster.parcel import Parcel, pack_logs
 from repros.cluster.surroundings import receive_interrupts, restore_environment, restore_priority
 from repros.engine import environments, header
-from repros.engine.cells import folder_name, is_warm
+from repros.engine.cells import folder_name, is_warm, run_cell_with_port, without_loss
 from repros.engine.environment import Targets, prepare
 from repros.engine.environments.use import drop_afterwards
 from repros.engine.launch import Servers, reaper
-from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
-from repros.engine.port import run_cell_with_port
 from repros.engine.probe import ProbeError, probe
 from repros.model import Cell, CellResult, Device, Environment, Launch, Stack, Unavailable
 from repros.model.errors import ReprosError
@@ -135,7 +133,7 @@ class Node:
         self._folder = Path(tempfile.mkdtemp(prefix="repros-node-")).resolve()
         receive_interrupts()
         # As a cell's working directory, it is deleted even if this process is killed.
-        reaper.of_this_runner.add_cell(self._folder)
+        reaper.of_this_runner.add_run(self._folder)
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._places: dict[str, _Place] = {}
         self._stops: dict[str, threading.Event] = {}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from repros.engine import environments
 from repros.engine.environments.use import hold
 from repros.engine.environments.uv import ReportProgress
-from repros.engine.plan import CellSpec, stack_names
+from repros.engine.plan import CellSpec, stack_names, why_unavailable
 from repros.engine.probe import ProbeError, probe
 from repros.engine.stacks import load_stacks, pick
 from repros.model import Device, Environment, Repro, Stack
@@ -25,10 +27,10 @@ class Targets:
     """The environments to run on: stacks by name, or the user's own interpreter."""
 
     stacks: tuple[str, ...] = ()
-    """Names of stacks; `home` stands for each repro's own."""
+    """Names of stacks; `home` means the reference stack of each repro."""
     python: Path | None = None
     known: Mapping[str, Stack] = field(default_factory=load_stacks, repr=False)
-    """The stacks that there are, by name; by default those of the package."""
+    """All stacks by name; by default those of the package."""
 
     def stacks_of(self, repro: Repro) -> list[Stack]:
         """Return the stacks to run a repro on.
@@ -36,7 +38,25 @@ class Targets:
         Raises:
             UnknownNameError: an unknown stack.
         """
-        return [pick(self.known, name) for name in stack_names(repro, self.stacks)]
+        return self.stacks_for(repro.home)
+
+    def stacks_for(self, home: str) -> list[Stack]:
+        """Return the stacks to run on, where `home` means the stack of this name.
+
+        Raises:
+            UnknownNameError: an unknown stack.
+        """
+        return [pick(self.known, name) for name in stack_names(home, self.stacks)]
+
+
+@dataclass(frozen=True)
+class PreparedStack:
+    """A stack with its environment."""
+
+    stack: Stack
+    environment: Environment
+    unavailable: str | None
+    """Why the program cannot run there; None if it can."""
 
 
 @contextlib.contextmanager
@@ -68,11 +88,51 @@ def prepare(
     with hold(needed.values()):
         made = {}
         for name, stack in needed.items():
-            locked = locked_environment(stack)
-            here = (spec for spec in specs if stack in stacks[spec.repro.id])
-            useful = any(not locked.unmet((*spec.variant.requires, *spec.repro.dependencies)) for spec in here)
-            made[name] = _make(stack, sim=sim, report_progress=report_progress) if useful else locked
+            needs = [
+                (*spec.variant.requires, *spec.repro.dependencies) for spec in specs if stack in stacks[spec.repro.id]
+            ]
+            made[name] = _make_if_useful(stack, needs, sim=sim, report_progress=report_progress)
         yield lambda repro: [made[stack.name] for stack in stacks[repro.id]]
+
+
+@contextlib.contextmanager
+def prepare_stacks(
+    stacks: Sequence[Stack],
+    requirements: Sequence[Requirement],
+    device: Device,
+    ranks: int,
+    report_progress: ReportProgress,
+) -> Iterator[list[PreparedStack]]:
+    """Make and probe the environments of stacks; yield them in the same order.
+
+    No other process removes the environments until the context ends. A stack whose lock does not meet the requirements
+    is not made; its environment is then the one that the lock describes.
+
+    Args:
+        stacks: the stacks.
+        requirements: the packages that a program needs.
+        device: the device that it runs on.
+        ranks: the number of its ranks.
+        report_progress: receives lines of progress.
+    """
+    with hold(stacks):
+        made = [
+            _make_if_useful(stack, [requirements], sim=device is Device.SIM, report_progress=report_progress)
+            for stack in stacks
+        ]
+        yield [
+            PreparedStack(stack, environment, why_unavailable(environment, requirements, device, ranks))
+            for stack, environment in zip(stacks, made, strict=True)
+        ]
+
+
+def _make_if_useful(
+    stack: Stack, needs: Iterable[Sequence[Requirement]], *, sim: bool, report_progress: ReportProgress
+) -> Environment:
+    """Make a stack's environment if its lock meets the requirements of something that is to run."""
+    locked = locked_environment(stack)
+    is_useful = any(not locked.unmet(requirements) for requirements in needs)
+    return _make(stack, sim=sim, report_progress=report_progress) if is_useful else locked
 
 
 def _make(wanted: Stack, *, sim: bool, report_progress: ReportProgress) -> Environment:

@@ -1,65 +1,89 @@
-"""Cells on this machine, side by side, as the schedule starts them."""
+"""The engine on this machine: cells run at once, as the schedule starts them."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 
-from repros.engine.cells import is_warm
+from repros.engine.cells import is_warm, run_cell_with_port, without_loss
+from repros.engine.environment import Targets, prepare
+from repros.engine.environments.use import drop_afterwards
 from repros.engine.inventory import Inventory, take_inventory
 from repros.engine.launch import Servers
-from repros.engine.port import run_cell_with_port
-from repros.engine.schedule import Needs, Schedule, Start, Timing, needs
+from repros.engine.own_folder import new_log_folder
+from repros.engine.plan import CellSpec, plan
+from repros.engine.run_options import (
+    DEFAULT_OPTIONS,
+    IGNORE_PROGRESS,
+    Engine,
+    Observer,
+    RunOptions,
+    Timings,
+)
+from repros.engine.schedule import Needs, Schedule, Start, needs
 from repros.model import Cell, CellResult, Device, Launch, Unavailable
 
-Timings = Callable[[Cell], Timing | None]
-"""Returns how long a cell took before; None if it has never been timed."""
-
 _SERVER = 250 * 2**20
-"""Bytes of a warm server, of which there is one for each interpreter, device and number of devices."""
+"""Bytes of a warm server; there is one for each interpreter, device and number of devices."""
+
+
+class _Here:
+    """The engine on this machine."""
+
+    gpus = None
+
+    def run(
+        self, specs: Sequence[CellSpec], where: Targets, out: Path, observer: Observer, options: RunOptions
+    ) -> Generator[CellResult, None, None]:
+        """Make the environments, and run the cells in them; :class:`Engine` explains the arguments."""
+        keep = options.keep_environments
+        stacks = [] if keep is None else {s.name: s for e in specs for s in where.stacks_of(e.repro)}
+        with contextlib.ExitStack() as held:
+            for name in stacks:
+                held.enter_context(drop_afterwards(where.known[name], observer.report_progress, keep=keep is True))
+            environments = held.enter_context(prepare(specs, where, observer.report_progress, options.require))
+            cells = plan(specs, environments, options.require)
+            observer.planned(cells)
+            results = run_cells(cells, new_log_folder(out), options, observer)
+            yield from (without_loss(result, where.known) for result in results)
+
+
+HERE: Engine = _Here()
+"""The engine on this machine."""
 
 
 def run_cells(
     cells: Sequence[Cell | Unavailable],
     runs: Path,
-    *,
-    jobs: int | None = None,
-    launch: Launch | None = None,
-    repeat: int = 1,
-    timings: Timings = lambda _: None,
-    share_gpus: bool = False,
-    started: Callable[[Cell], None] = lambda _: None,
-    report_progress: Callable[[str], None] = lambda _: None,
+    options: RunOptions = DEFAULT_OPTIONS,
+    observer: Observer = IGNORE_PROGRESS,
 ) -> Iterator[CellResult]:
-    """Run and judge cells side by side; yield each result as soon as it is known.
+    """Run and judge cells at once, as the schedule starts them; yield each result as soon as it is known.
 
     If the caller stops iterating early, usually by Ctrl-C, the running cells are ended and no further cell starts.
 
     Args:
         cells: what to run; an unavailable cell gives a result with its reason.
         runs: folder for the cells' logs.
-        jobs: how many cells run side by side; None: as many as this machine has cores for. With 1, cells run and
-            results come in the order given.
-        launch: how to start them; None: warm, but cold where the repro asks for it.
-        repeat: how often to run each cell.
-        timings: from earlier runs, by which the longest cells start first.
-        share_gpus: whether cells may run side by side on one GPU.
-        started: called from the worker threads when a cell starts.
-        report_progress: receives lines of progress, from the same threads.
+        options: how to run them; those about environments are ignored.
+        observer: receives progress.
     """
     stop = threading.Event()
 
     def run(item: Cell | Unavailable) -> CellResult:
         if isinstance(item, Cell):
-            started(item)
-        return run_cell_with_port(item, runs, stop, servers if is_warm(item, launch) else None, repeat)
+            observer.started(item)
+        warm = servers if is_warm(item, options.launch) else None
+        return run_cell_with_port(item, runs, stop, warm, options.repeat)
 
-    schedule = Schedule(*plan_slots(cells, timings, launch), jobs=jobs, share_gpus=share_gpus)
+    needs_and_inventory = plan_slots(cells, options.timings, options.launch)
+    schedule = Schedule(*needs_and_inventory, jobs=options.jobs, share_gpus=options.share_gpus)
     with (
-        Servers(runs / "servers", report_progress) as servers,
+        Servers(runs / "servers", observer.report_progress) as servers,
         ThreadPoolExecutor(max_workers=max(1, len(cells))) as pool,
     ):
         slots = _Slots(cells, schedule, pool, run)
@@ -68,7 +92,7 @@ def run_cells(
         try:
             slots.fill()
             # One at a time, cells end in the order of the plan, so the results file has that order too.
-            for future in pending if jobs == 1 else as_completed(pending):
+            for future in pending if options.jobs == 1 else as_completed(pending):
                 yield future.result()
                 yielded.add(future)
         except KeyboardInterrupt:
@@ -92,14 +116,14 @@ class _Slots:
         pool: ThreadPoolExecutor,
         run: Callable[[Cell | Unavailable], CellResult],
     ) -> None:
-        """Take the cells and who runs them; nothing starts yet."""
+        """Prepare without starting a cell."""
         self.results: list[Future[CellResult]] = [Future() for _ in items]
         self._items, self._schedule, self._pool, self._run = items, schedule, pool, run
         self._closed = False
         self._lock = threading.Lock()
 
     def fill(self) -> None:
-        """Start every cell that fits now; the end of each starts further ones."""
+        """Start every cell that fits now; the end of each cell starts further ones."""
         for item, result in zip(self._items, self.results, strict=True):
             if isinstance(item, Unavailable):
                 result.set_result(self._run(item))
@@ -134,13 +158,13 @@ def plan_slots(
     launch: Launch | None = None,
     inventory: Inventory | None = None,
 ) -> tuple[dict[int, Needs], Inventory]:
-    """Return what each cell that can run needs, by its place in the plan, and what there is for all of them.
+    """Return the needs of each cell that can run, by its position in the plan, and the inventory for all of them.
 
     Args:
         items: the plan.
         timings: from earlier runs.
-        launch: how to start them; None: warm, but cold where the repro asks for it.
-        inventory: what the cells and their servers share; None: what this machine has now.
+        launch: how they are started; None: warm, but cold for the strategies that the repro lists as cold.
+        inventory: the resources that cells and their servers share; None: those of this machine now.
     """
     cells = {number: item for number, item in enumerate(items) if isinstance(item, Cell)}
     warm = {number for number, cell in cells.items() if is_warm(cell, launch)}

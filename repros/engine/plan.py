@@ -1,4 +1,4 @@
-"""Planning: select cell specs from the catalogue, then place each on its environments."""
+"""Planning: select cell specs from the catalogue, then combine each with its environments."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError, refuse_unknown
 
 _SIM_COLLECTIVES = Requirement("torch>=2.1")
-"""The first torch in which the simulated accelerator has collectives; before, c10d knew no further device types."""
+"""The first torch in which the simulated accelerator has collectives: older c10d supports no further device types."""
 
 HOME = "home"
-"""A stack name that stands for each repro's own home stack."""
+"""A stack name that means the reference stack of each repro."""
 
 
 class NothingToRunError(ReprosError):
@@ -52,7 +52,7 @@ def select(catalogue: Catalogue, selection: Selection) -> list[CellSpec]:
     """
     repros = [catalogue.find(name) for name in selection.repros] or list(catalogue)
     if not repros:
-        raise NothingToRunError("the catalogue is empty; expected repro scripts at the places given.")
+        raise NothingToRunError("the catalogue is empty; expected repro scripts at the given paths.")
     refuse_unknown("variant", selection.variants, [v.name for r in repros for v in r.variants])
     refuse_unknown("strategy", selection.strategies, [s for r in catalogue for s in r.strategies])
     specs = [spec for repro in dict.fromkeys(repros) for spec in _specs(repro, selection)]
@@ -74,9 +74,9 @@ def _specs(repro: Repro, selection: Selection) -> Iterator[CellSpec]:
                     yield CellSpec(repro, variant, strategy, device)
 
 
-def stack_names(repro: Repro, names: Sequence[str]) -> list[str]:
-    """Return the names of the stacks to run a repro on, with `home` resolved and without duplicates."""
-    return list(dict.fromkeys(repro.home if name == HOME else name for name in names))
+def stack_names(home: str, names: Sequence[str]) -> list[str]:
+    """Return the names of the stacks to run on, with `home` resolved and duplicates removed."""
+    return list(dict.fromkeys(home if name == HOME else name for name in names))
 
 
 def plan(
@@ -92,7 +92,7 @@ def plan(
         require: devices that every environment must have.
 
     Raises:
-        ReprosError: an environment lacks a required device, even if no cell needs it: the run would look fine.
+        ReprosError: an environment lacks a required device, even if no cell needs it.
     """
     planned: list[Cell | Unavailable] = []
     for spec in specs:
@@ -103,7 +103,7 @@ def plan(
                 max(1, min(spec.repro.processes, offered)) if spec.device is Device.CUDA else spec.repro.processes
             )
             cell = Cell(spec.repro, spec.variant, spec.strategy, spec.device, environment, processes)
-            reason = _unavailable_reason(cell, offered)
+            reason = _why_not_run(cell, offered)
             planned.append(Unavailable(cell, reason) if reason else cell)
     return planned
 
@@ -116,18 +116,31 @@ def _refuse_missing(required: Sequence[Device], environment: Environment) -> Non
             raise ReprosError(f"{device} is required, but {why or 'there is none'} ({environment.name}).")
 
 
-def _unavailable_reason(cell: Cell, offered: int) -> str | None:
-    """Return why a cell cannot be run, if it cannot."""
-    environment, device = cell.environment, cell.device
+def why_unavailable(environment: Environment, needed: Sequence[Requirement], device: Device, ranks: int) -> str | None:
+    """Return why nothing with these requirements can run in an environment; None if it can.
+
+    Args:
+        environment: the environment.
+        needed: the packages that it needs.
+        device: the device that it runs on.
+        ranks: the number of its ranks.
+    """
     if environment.broken:
         return environment.broken
-    needed = (*cell.variant.requires, *cell.repro.dependencies)
     if unmet := environment.unmet(needed):
         return f"needs {unmet[0]}"
     if device in environment.absent:
         return environment.absent[device]
-    if device is Device.SIM and cell.processes > 1 and (unmet := environment.unmet([_SIM_COLLECTIVES])):
-        return f"{cell.processes} ranks on sim need {unmet[0]}"
-    if device is Device.CUDA and offered < cell.repro.minimum:
+    if device is Device.SIM and ranks > 1 and (unmet := environment.unmet([_SIM_COLLECTIVES])):
+        return f"{ranks} ranks on sim need {unmet[0]}"
+    return None
+
+
+def _why_not_run(cell: Cell, offered: int) -> str | None:
+    """Return why a cell cannot be run, if it cannot."""
+    needed = (*cell.variant.requires, *cell.repro.dependencies)
+    if reason := why_unavailable(cell.environment, needed, cell.device, cell.processes):
+        return reason
+    if cell.device is Device.CUDA and offered < cell.repro.minimum:
         return f"needs {cell.repro.minimum} GPUs, this machine has {offered}"
     return None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from repros import inside
-from repros.engine.judge import is_machine_error
+from repros.engine.causes import is_machine_error
 from repros.engine.launch.patience import NoAnswerError, wait_for_answer
 from repros.engine.probe_cache import ProbeOutput, cached_output
 from repros.inside import contract

@@ -1,9 +1,9 @@
-"""The schedule: what each cell needs of a machine, and which cell starts next. No I/O, no clock.
+"""The schedule: the needs of each cell, and which cell starts next. No I/O, no clock.
 
-:class:`Schedule` is list scheduling: whenever something is free, the longest cell starts that fits into it. Two things
-differ. A cell that is documented to hang uses no processor while it waits for its deadline, so such cells start first
-and beside the slots. And the longest cell, if it does not fit, is overtaken a limited number of times: then what it
-lacks is kept for it, so that a large cell comes to its turn.
+:class:`Schedule` is list scheduling: whenever resources are free, the longest cell that fits into them starts. There
+are two exceptions. A cell that is documented to hang uses no processor while it waits for its deadline, so such cells
+start first and need no slot. And the longest cell, if it does not fit, is overtaken a limited number of times: then the
+resources that it lacks are reserved for it, so a large cell does not starve.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from repros.engine.inventory import Inventory
-from repros.model import Cell, Device, Ending, ExpectedOutcome
+from repros.model import Cell, Device
 
 SECONDS = 4.0
-"""Assumed for a cell that has never been timed."""
+"""Assumed duration of a cell that has never been timed."""
 _RUNNER = 0.05
-"""Seconds of processor time by which the runner starts, watches and judges a cell."""
+"""Seconds of processor time that the runner uses to start, supervise and judge a cell."""
 _OVERTAKEN = 8
 """How often the longest cell may be overtaken if it does not fit."""
-_STEPS = 8
-"""Cores are counted in so many parts, so that cells of one kind wait in one queue."""
+_CORE_PARTS = 8
+"""Granularity of cores: 1/8. Cells with equal amounts then wait in one queue."""
 
 
 class _Kind(NamedTuple):
-    """What is known of cells that are started in one way."""
+    """Estimated needs of cells that are launched warm, or cold."""
 
     memory: int
     """Bytes for each process."""
     cores: float
-    """Cores that a cell keeps busy, if that was not measured."""
+    """Average cores in use by a cell, if that was not measured."""
     fewest: float
-    """So many at least, whatever was measured: on a machine under load, a cell looks as if it only waited."""
+    """Lower bound of the measured cores: on a machine under load, a cell appears to be waiting."""
 
 
 _WARM = _Kind(150 * 2**20, 1 / 2, 1 / 3)
@@ -51,31 +51,31 @@ class Timing:
 
     seconds: float
     processor: float | None = None
-    """Seconds of processor time of all its processes; None if they were not measured."""
+    """Processor time of all its processes in seconds; None if it was not measured."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a cell needs, and for how long."""
+    """The resources that a cell needs, and for how long."""
 
     processes: int
     cores: float
-    """Cores that it keeps busy, on average."""
+    """Average cores in use."""
     memory: int
     """Bytes."""
     gpus: int = 0
     waits: bool = False
-    """Whether it is documented to hang: it uses no processor until it ends."""
+    """Whether it is documented to hang, and so uses no processor until it ends."""
     seconds: float = SECONDS
 
 
 def needs(cell: Cell, timing: Timing | None = None, *, cold: bool | None = None) -> Needs:
-    """Return what a cell needs.
+    """Return the needs of a cell.
 
     Args:
         cell: the cell.
-        timing: how long it took before; None if it has never been timed.
-        cold: whether each process imports the libraries itself; by default as the repro asks for.
+        timing: its last measured duration; None if it has never been timed.
+        cold: whether each process imports the libraries itself; by default as the repro says.
     """
     kind = _COLD if (cell.strategy in cell.repro.cold if cold is None else cold) else _WARM
     return Needs(
@@ -83,15 +83,9 @@ def needs(cell: Cell, timing: Timing | None = None, *, cold: bool | None = None)
         cores=_cores(kind, timing),
         memory=cell.processes * kind.memory,
         gpus=cell.processes if cell.device is Device.CUDA else 0,
-        waits=is_documented_hang(cell),
+        waits=cell.is_documented_hang,
         seconds=timing.seconds if timing else SECONDS,
     )
-
-
-def is_documented_hang(cell: Cell) -> bool:
-    """Return whether a cell is documented to hang on its environment."""
-    ends = cell.variant.signature.ends
-    return ends is not None and ends.ending is Ending.TIMED_OUT and cell.expectation.outcome is ExpectedOutcome.FAILS
 
 
 def _cores(kind: _Kind, timing: Timing | None) -> float:
@@ -101,34 +95,34 @@ def _cores(kind: _Kind, timing: Timing | None) -> float:
 
 
 class Start(NamedTuple):
-    """A cell that starts, by its number, and the GPUs that it gets."""
+    """A cell that starts, by its number, and the GPUs assigned to it."""
 
     number: int
     gpus: tuple[str, ...]
 
 
 class _Amount(NamedTuple):
-    """A part of the machine: what a cell takes, or what is free."""
+    """An amount of the machine's resources: those that a cell takes, or those that are free."""
 
     slots: float
     """Cores, or the cells of `--jobs`."""
-    beside: float
-    """Cells that wait beside the slots."""
+    hangs: float
+    """Cells that are documented to hang, which need no slot."""
     memory: float
     gpus: float
 
     def fits(self, free: _Amount) -> bool:
-        """Return whether it is free; written out, as it is asked more often than all else."""
-        slots, beside, memory, gpus = free
-        return self.slots <= slots and self.gpus <= gpus and self.memory <= memory and self.beside <= beside
+        """Return whether all of it is free; written out, since it is called most often."""
+        slots, hangs, memory, gpus = free
+        return self.slots <= slots and self.gpus <= gpus and self.memory <= memory and self.hangs <= hangs
 
     def lacking(self, free: _Amount) -> list[int]:
-        """Return the positions of what is not free."""
-        return [at for at, (wanted, left) in enumerate(zip(self, free, strict=True)) if wanted > left]
+        """Return the indices of the resources that are not free."""
+        return [index for index, (wanted, left) in enumerate(zip(self, free, strict=True)) if wanted > left]
 
 
 class Schedule:
-    """Which cells wait, which run, and what is free; a step takes microseconds, however many cells wait."""
+    """The waiting cells, the running cells and the free resources; a step takes microseconds, whatever their number."""
 
     def __init__(
         self, cells: Mapping[int, Needs], inventory: Inventory, *, jobs: int | None = None, share_gpus: bool = False
@@ -136,13 +130,13 @@ class Schedule:
         """Queue the cells.
 
         Args:
-            cells: what each needs, by a number that names it.
-            inventory: what they share. A cell that needs more than all of it runs when the rest is free.
-            jobs: how many run side by side, however many cores they need; None: as many as the cores allow. With 1 they
-                run one at a time, in the order given.
-            share_gpus: whether cells may run side by side on one GPU.
+            cells: the needs of each cell, by a number that identifies it.
+            inventory: the shared resources. A cell that needs more than all of them runs when everything else is free.
+            jobs: number of cells that run at once, whatever cores they need; None: as many as the cores allow. With 1
+                they run in the order given.
+            share_gpus: whether several cells may run on one GPU at once.
         """
-        slots = jobs or max(1, int(inventory.cores * _STEPS)) / _STEPS
+        slots = jobs or max(1, int(inventory.cores * _CORE_PARTS)) / _CORE_PARTS
         self._total = _Amount(slots, 0 if jobs == 1 else max(1, int(slots)), inventory.memory, len(inventory.gpus))
         self._jobs, self._share = jobs, share_gpus
         self._free = self._total
@@ -151,10 +145,10 @@ class Schedule:
         self._running: dict[int, tuple[_Amount, tuple[str, ...]]] = {}
         self._queues: dict[_Amount, deque[int]] = {}
         order = list(cells) if jobs == 1 else sorted(cells, key=self._urgency)
-        self._places = {number: place for place, number in enumerate(order)}
+        self._ranking = {number: rank for rank, number in enumerate(order)}
         for number in order:
             self._queues.setdefault(self._amount(cells[number]), deque()).append(number)
-        self._heads = sorted((self._places[queue[0]], amount) for amount, queue in self._queues.items())
+        self._heads = sorted((self._ranking[queue[0]], amount) for amount, queue in self._queues.items())
         self._overtaken = (-1, 0)
 
     def _urgency(self, number: int) -> tuple[bool, float]:
@@ -162,37 +156,43 @@ class Schedule:
         return not cell.waits, -cell.seconds
 
     def _amount(self, cell: Needs) -> _Amount:
-        """Return what a cell takes, at most all there is."""
-        beside = cell.waits and self._total.beside > 0
-        slots = 0.0 if beside else 1.0 if self._jobs else max(1, round(cell.cores * _STEPS)) / _STEPS
-        wanted = _Amount(slots, int(beside), cell.memory, 0 if self._share else cell.gpus)
+        """Return the resources that a cell takes, at most all of the machine's."""
+        is_hang = cell.waits and self._total.hangs > 0
+        slots = 0.0 if is_hang else 1.0 if self._jobs else max(1, round(cell.cores * _CORE_PARTS)) / _CORE_PARTS
+        wanted = _Amount(slots, int(is_hang), cell.memory, 0 if self._share else cell.gpus)
         return _Amount(*map(min, wanted, self._total))
 
     def start(self) -> Start | None:
         """Start the next cell that fits, and return it; None if none fits now, or none waits."""
-        kept: list[int] = []
+        # Example: 4 slots, of which A (4 slots, 60 s) needs all, 20 cells B to U (1 slot, 10 s each), in this order. V
+        # already runs on one slot, so A does not fit: it lacks slots. B, C and D fit, take slots, and so overtake A,
+        # which counts 1, 2, 3. Whenever one of them ends, another overtakes A; without a limit A would start last, and
+        # run alone for its 60 s. After the 8th time slots are reserved for A: a cell that takes any does not start,
+        # even if it fits, while one that only needs a GPU still does. The running cells end, A starts, and the count
+        # begins anew for the cell that is then the first that does not fit.
+        reserved: list[int] = []
         blocked = -1
         missing: list[int] = []
-        for at, (place, amount) in enumerate(self._heads):
-            if amount.fits(self._free) and not any(amount[which] for which in kept):
-                if any(amount[which] for which in missing):
+        for index, (rank, amount) in enumerate(self._heads):
+            if amount.fits(self._free) and not any(amount[resource] for resource in reserved):
+                if any(amount[resource] for resource in missing):
                     self._overtaken = blocked, self._times_overtaken(blocked) + 1
-                return self._take(at)
-            if blocked < 0 and not amount.beside:
-                blocked, missing = place, amount.lacking(self._free)
-                kept = missing if self._times_overtaken(place) >= _OVERTAKEN else []
+                return self._take(index)
+            if blocked < 0 and not amount.hangs:
+                blocked, missing = rank, amount.lacking(self._free)
+                reserved = missing if self._times_overtaken(rank) >= _OVERTAKEN else []
         return None
 
-    def _times_overtaken(self, place: int) -> int:
+    def _times_overtaken(self, rank: int) -> int:
         overtaken, times = self._overtaken
-        return times if place == overtaken else 0
+        return times if rank == overtaken else 0
 
-    def _take(self, at: int) -> Start:
-        _, amount = self._heads.pop(at)
+    def _take(self, index: int) -> Start:
+        _, amount = self._heads.pop(index)
         queue = self._queues[amount]
         number = queue.popleft()
         if queue:
-            bisect.insort(self._heads, (self._places[queue[0]], amount))
+            bisect.insort(self._heads, (self._ranking[queue[0]], amount))
         self._free = _Amount(*(free - taken for free, taken in zip(self._free, amount, strict=True)))
         gpus = tuple(sorted(self._users, key=self._users.__getitem__)[: self._cells[number].gpus])
         for gpu in gpus:
@@ -201,7 +201,7 @@ class Schedule:
         return Start(number, gpus)
 
     def end(self, number: int) -> None:
-        """Take back what a running cell had."""
+        """Free the resources of a running cell."""
         amount, gpus = self._running.pop(number)
         self._free = _Amount(*(free + taken for free, taken in zip(self._free, amount, strict=True)))
         for gpu in gpus:
@@ -211,7 +211,7 @@ class Schedule:
 def simulate(
     cells: Mapping[int, Needs], inventory: Inventory, *, jobs: int | None = None, share_gpus: bool = False
 ) -> float:
-    """Return the seconds until the last cell ends, if each takes as long as its needs say."""
+    """Return the seconds until the last cell ends, if each takes the seconds in its needs."""
     schedule = Schedule(cells, inventory, jobs=jobs, share_gpus=share_gpus)
     now, running = 0.0, list[tuple[float, int]]()
     while True:

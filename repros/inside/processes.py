@@ -14,13 +14,13 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def become_subreaper() -> None:
-    """Make this process a child subreaper, which adopts its orphaned descendants.
+def become_subreaper(*, adopts: bool = True) -> None:
+    """Make this process a child subreaper, which adopts its orphaned descendants, or make it none again.
 
     Linux only; elsewhere init adopts orphans, and the engine finds them by their session.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(adopts), 0, 0, 0)
 
 
 def die_with_parent() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from repros.model.affected import Overlap, evaluate
 from repros.model.environment import Environment
+from repros.model.observation import Ending
 from repros.model.repro import Device, ExpectedOutcome, Repro, Signature, Variant
 
 
@@ -46,6 +47,13 @@ class Cell:
             is_fix=affected and self.variant.outcome is ExpectedOutcome.PASSES,
             signature=self.variant.signature,
         )
+
+    @property
+    def is_documented_hang(self) -> bool:
+        """Whether the header documents a hang for the installed versions."""
+        expected = self.expectation
+        ends = expected.signature.ends
+        return expected.outcome is ExpectedOutcome.FAILS and ends is not None and ends.ending is Ending.TIMED_OUT
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""Observations: how each process of a run ended, before any judgement."""
+"""Observations: how a run ended, process by process, before it is judged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Ending(StrEnum):
     SIGNALLED = "signalled"
     """Killed by a signal that the engine did not send."""
     TIMED_OUT = "timed out"
-    """Still running at the deadline, or when an expected hang was detected; its stacks were dumped."""
+    """Still running at the deadline, or when a deadlock was detected; its stacks were taken."""
     STOPPED = "stopped"
     """A rank that the engine ended because it outlived the main process."""
 
@@ -108,7 +108,7 @@ _FAILURES = {Ending.RAISED, Ending.EXITED, Ending.SIGNALLED}
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything observed of one run."""
+    """Everything observed of one run of a job."""
 
     processes: tuple[Process, ...]
     seconds: float
@@ -116,11 +116,11 @@ class Observation:
     """Folder of logs and raw events."""
     launch: Launch = Launch.COLD
     broken: str | None = None
-    """Why the run is inconclusive: the engine itself failed."""
+    """Why the run shows nothing about the program: the engine could not do its work."""
     leftovers: int = 0
-    """Processes, other than ranks, that outlived the main process and were killed."""
-    standstill: str | None = None
-    """The evidence for an expected hang that was detected before the deadline."""
+    """Processes that outlived the main process and had to be ended, ranks not counted."""
+    deadlock: str | None = None
+    """The evidence of a deadlock of the ranks before the deadline."""
 
     @property
     def processor(self) -> float:

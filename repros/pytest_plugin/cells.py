@@ -48,7 +48,7 @@ class Script(pytest.File):
         stacks = self.config.getoption("repro_stack") or _DEFAULT_STACKS
         has_python = self.config.getoption("repro_python") is not None
         for spec in specs:
-            for stack in ["python"] if has_python else stack_names(repro, stacks):
+            for stack in ["python"] if has_python else stack_names(repro.home, stacks):
                 name = f"{repro.id}[{spec.variant.name}-{spec.strategy}-{spec.device}-{stack}]"
                 # The id is given as text: pytest 9.2 takes the brackets for a parameter when it reads an id back
                 # (`--lf`), but not when it makes the id itself.

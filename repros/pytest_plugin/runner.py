@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from repros.engine import record
-from repros.engine.cells import is_warm
+from repros.engine.cells import is_warm, run_cell_with_port, without_loss
 from repros.engine.environment import Targets, prepare
 from repros.engine.environments.use import write_no_bytecode
 from repros.engine.launch import Servers
 from repros.engine.own_folder import new_log_folder
-from repros.engine.pipeline import without_loss
 from repros.engine.plan import CellSpec, plan
-from repros.engine.port import run_cell_with_port
 from repros.engine.record import begin_results
 from repros.engine.stacks import load_stacks
 from repros.model import CellResult, Device, Environment, Launch

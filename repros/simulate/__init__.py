@@ -84,16 +84,17 @@ def simulate_in_this_process() -> None:
     os.environ["PYTHONPATH"] = contract.python_path(os.environ.get("PYTHONPATH"))
 
 
-def parse_memory(text: str) -> int:
-    """Return the bytes of `24GB`, `512MB`, `80GiB`; a gigabyte of GPU memory is 2^30 bytes.
+def parse_memory(text: str, option: str = "--memory") -> int:
+    """Return the bytes of `24GB`, `512MB`, `80GiB`; a gigabyte is 2^30 bytes.
+
+    Args:
+        text: the size.
+        option: the option that has it, for the error.
 
     Raises:
         ReprosError: the text is not a size.
     """
-    try:
-        size = parse_size(text)
-    except OverflowError:  # too large even for a float
-        size = None
+    size = parse_size(text)
     if size is None:
-        raise ReprosError(f"--memory {text}: expected a size such as 24GB or 512MB.")
+        raise ReprosError(f"{option} {text}: expected a size such as 24GB or 512MB.")
     return size

@@ -13,10 +13,10 @@ _POWERS = {"M": 20, "G": 30, "T": 40}
 
 
 def parse_size(text: str) -> int | None:
-    """Return the bytes of `24GB`, `512MB`, `80GiB`, and None for what is no size; a GPU's gigabyte is 2^30 bytes."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MGT])i?B", text.strip(), re.IGNORECASE)
-    size = 0 if found is None else int(float(found[1]) * 2 ** _POWERS[found[2].upper()])
-    return size if 0 < size < 2**63 else None
+    """Return the bytes of `24GB`, `512MB`, `80GiB`; None if the text is not a size. A gigabyte is 2^30 bytes."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MGT])i?B", text.strip(), re.IGNORECASE)
+    size = 0.0 if match is None else float(match[1]) * 2 ** _POWERS[match[2].upper()]
+    return int(size) if 1 <= size < 2**63 else None
 
 
 def chosen_memory() -> int | None:

@@ -16,9 +16,10 @@ from repros.authoring.new.skeletons import SKELETONS
 from repros.authoring.new.template import remove_comments, write_script
 from repros.engine import header
 from repros.engine.catalogue import load
+from repros.engine.cells import observe
 from repros.engine.header.keys import REPRO
 from repros.engine.judge import judge
-from repros.engine.launch import Servers, run
+from repros.engine.launch import Servers
 from repros.model import Cell, Device, Environment, ExpectedOutcome, Verdict
 from repros.model.errors import ReprosError
 from tests.factories import VALID
@@ -60,7 +61,7 @@ def test_the_variants_end_as_documented(variant: str, verdict: Verdict, tmp_path
     assert chosen is not None
     environment = Environment("current", current_python, "3.11", {"torch": "2.15.0"}, {Device.CPU: 2})
     cell = Cell(repro, chosen, "ddp", Device.CPU, environment, 1)
-    assert judge(cell, run(cell, tmp_path / "cell")).verdict is verdict
+    assert judge(cell, observe(cell, tmp_path / "cell")).verdict is verdict
 
 
 def test_a_private_id_follows_the_highest_of_all_catalogues(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_every_template_runs(name: str, tmp_path: Path, current_python: Path, se
     environment = Environment("current", current_python, "3.11", versions, {Device.CPU: 2})
     for variant in repro.variants:
         cell = Cell(repro, variant, repro.strategies[0], Device.CPU, environment, repro.processes)
-        result = judge(cell, run(cell, tmp_path / variant.name, servers=servers))
+        result = judge(cell, observe(cell, tmp_path / variant.name, servers=servers))
         assert result.verdict is (Verdict.REPRODUCED if variant.name == "failing" else Verdict.CLEAN), result.reason
 
 

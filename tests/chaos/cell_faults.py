@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from repros.engine import record
+from repros.engine.cells import observe
 from repros.engine.judge import judge
-from repros.engine.launch import environ, run
+from repros.engine.launch import environ
 from repros.model import CellResult, Verdict
 from tests.chaos.fake_environment import cell
 from tests.chaos.leaks import Violation
@@ -133,7 +134,7 @@ def fill_the_disk(worker: Worker, rng: random.Random) -> Verdict:
         trial = Trial("floods", allowed=NEVER_AS_DOCUMENTED, folder=disk / "cell", deadline=30)
         verdict = run_trial(worker, rng, trial)
         target = cell("plain", "failing", 20)
-        _record_until_full(disk / "results.jsonl", judge(target, run(target, worker.new_folder())))
+        _record_until_full(disk / "results.jsonl", judge(target, observe(target, worker.new_folder())))
     return verdict
 
 

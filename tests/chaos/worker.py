@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from repros.engine import record
+from repros.engine.cells import observe
 from repros.engine.judge import judge
-from repros.engine.launch import Servers, run
+from repros.engine.launch import Servers
 from repros.model import CellResult, Verdict
 from tests.chaos.fake_environment import cell
 from tests.chaos.leaks import Violation, check_no_process_left, slowness, wait_for
@@ -102,7 +103,7 @@ def run_trial(worker: Worker, rng: random.Random, trial: Trial) -> Verdict:
     target = cell(trial.mode, variant, trial.deadline * slowness(), worker.torch if trial.torch else None)
     folder = trial.folder or worker.new_folder()
     with _strike_when_ready(trial, folder, rng) as struck:
-        result = judge(target, run(target, folder, servers=worker.servers if warm else None))
+        result = judge(target, observe(target, folder, servers=worker.servers if warm else None))
     check_no_process_left(folder)
     if trial.strike and not struck:
         raise NotInjectedError("the cell ended before")
@@ -142,7 +143,7 @@ def _strike_when_ready(trial: Trial, folder: Path, rng: random.Random) -> Iterat
 def _check_next_cell(worker: Worker, rng: random.Random, *, warm: bool) -> None:
     """Run a cell without a fault, which must end as documented."""
     target = cell("plain", variant := rng.choice(["failing", "fixed"]), 30 * slowness())
-    result = judge(target, run(target, worker.new_folder(), servers=worker.servers if warm else None))
+    result = judge(target, observe(target, worker.new_folder(), servers=worker.servers if warm else None))
     if result.verdict is not DOCUMENTED[variant]:
         raise Violation(f"the next cell: {result.verdict}: {result.reason} {_read_files(result)}")
     worker.record(result)

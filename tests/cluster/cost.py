@@ -21,8 +21,10 @@ from pathlib import Path
 from repros.cluster import open_cluster
 from repros.engine.catalogue import load
 from repros.engine.environment import Targets
-from repros.engine.pipeline import HERE, Engine, Observer, RunOptions, run_specs
+from repros.engine.local import HERE
+from repros.engine.pipeline import run_specs
 from repros.engine.plan import Selection, select
+from repros.engine.run_options import Engine, Observer, RunOptions
 from repros.engine.stacks import load_stacks
 from repros.model import Category
 from repros.model.settings import CatalogueLocations

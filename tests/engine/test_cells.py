@@ -18,7 +18,7 @@ def test_a_cell_whose_runs_end_differently_is_flaky(tmp_path: Path, monkeypatch:
     def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
         return observation(process(0), process(1, next(ends)), folder=folder)
 
-    monkeypatch.setattr(cells, "run", run)
+    monkeypatch.setattr(cells, "observe", run)
     result = cells.run_cell(cell(), tmp_path, repeat=3)
     assert (result.verdict, result.repeats) == (Verdict.FLAKY, Repeats(3, 2))
 

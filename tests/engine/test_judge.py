@@ -261,7 +261,7 @@ def test_the_lowest_of_several_failed_ranks_gives_the_reason() -> None:
 
 
 def test_the_reason_tells_which_evidence_showed_a_hang() -> None:
-    hung = observation(HUNG, replace(HUNG, rank=1), standstill="seen after 6.0 s, since no rank ran")
+    hung = observation(HUNG, replace(HUNG, rank=1), deadlock="seen after 6.0 s, since no rank ran")
     result = judge(ends("hang"), hung)
     reason = "rank 0 showed the documented signature, seen after 6.0 s, since no rank ran"
     assert (result.verdict, result.signature, result.reason) == (Verdict.REPRODUCED, "hang", reason)

@@ -14,9 +14,20 @@ import pytest
 
 from repros.engine import cells, local
 from repros.engine.inventory import take_inventory
+from repros.engine.run_options import Observer, RunOptions
 from repros.engine.schedule import Timing
 from repros.model import Cell, CellResult, Device, End, Ending, Launch, Observation, Signature, Unavailable, Verdict
 from tests.factories import cell, environment, observation, process, variant
+
+
+class OnStart(Observer):
+    """Calls a function for each cell that starts."""
+
+    def __init__(self, call: Callable[[Cell], None]) -> None:
+        self._call = call
+
+    def started(self, cell: Cell) -> None:
+        self._call(cell)
 
 
 def test_two_jobs_run_side_by_side_and_the_faster_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,9 +39,12 @@ def test_two_jobs_run_side_by_side_and_the_faster_comes_first(tmp_path: Path, mo
             time.sleep(0.5)
         return observation(process(0), process(1), folder=folder)
 
-    monkeypatch.setattr(cells, "run", run)
+    monkeypatch.setattr(cells, "observe", run)
     both_cells = [cell(strategy="slow"), cell(strategy="fast")]
-    assert [result.cell.strategy for result in local.run_cells(both_cells, tmp_path, jobs=2)] == ["fast", "slow"]
+    assert [result.cell.strategy for result in local.run_cells(both_cells, tmp_path, RunOptions(jobs=2))] == [
+        "fast",
+        "slow",
+    ]
 
 
 def test_an_interrupt_ends_the_running_cells_and_starts_no_more(
@@ -44,8 +58,8 @@ def test_an_interrupt_ends_the_running_cells_and_starts_no_more(
             assert stop.wait(30)
         return observation(process(0), process(1), folder=folder, broken="interrupted" if stop.is_set() else None)
 
-    monkeypatch.setattr(cells, "run", run)
-    results = local.run_cells([cell(strategy=str(number)) for number in range(9)], tmp_path, jobs=2)
+    monkeypatch.setattr(cells, "observe", run)
+    results = local.run_cells([cell(strategy=str(number)) for number in range(9)], tmp_path, RunOptions(jobs=2))
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert len(started) <= 3
@@ -65,9 +79,9 @@ def test_results_that_are_complete_at_an_interrupt_are_not_lost(
         yield futures[0]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cells, "run", run)
+    monkeypatch.setattr(cells, "observe", run)
     monkeypatch.setattr(local, "as_completed", interrupted)
-    results = local.run_cells([cell(strategy="one"), cell(strategy="two")], tmp_path, jobs=2)
+    results = local.run_cells([cell(strategy="one"), cell(strategy="two")], tmp_path, RunOptions(jobs=2))
     assert [next(results).cell.strategy, next(results).cell.strategy] == ["one", "two"]
     with pytest.raises(KeyboardInterrupt):
         next(results)
@@ -102,7 +116,7 @@ def test_each_cuda_cell_has_gpus_of_its_own(
         assert len(cell.gpus) == processes
         return observation(process(0), process(1), folder=folder)
 
-    monkeypatch.setattr(cells, "run", run)
+    monkeypatch.setattr(cells, "observe", run)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setattr(local, "take_inventory", lambda gpus: replace(take_inventory(gpus), cores=64.0))
     planned = cuda_cells(12, processes, len(visible.split(",")))
@@ -118,9 +132,9 @@ def test_cells_that_share_gpus_run_side_by_side(tmp_path: Path, monkeypatch: pyt
         both.wait()
         return observation(process(0), process(1), folder=folder)
 
-    monkeypatch.setattr(cells, "run", run)
+    monkeypatch.setattr(cells, "observe", run)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a")
-    assert len(list(local.run_cells(cuda_cells(2, 1, 1), tmp_path, jobs=2, share_gpus=True))) == 2
+    assert len(list(local.run_cells(cuda_cells(2, 1, 1), tmp_path, RunOptions(jobs=2, share_gpus=True)))) == 2
 
 
 def test_a_documented_hang_starts_first_and_takes_no_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,33 +148,37 @@ def test_a_documented_hang_starts_first_and_takes_no_slot(tmp_path: Path, monkey
             others_ended.set()
         return observation(process(0), process(1), folder=folder)
 
-    monkeypatch.setattr(cells, "run", run)
+    monkeypatch.setattr(cells, "observe", run)
     hang = variant(signature=Signature(ends=End(Ending.TIMED_OUT)))
     planned: list[Cell] = [cell(strategy=str(number)) for number in range(6)]
     planned.append(cell(strategy="hang", variant=hang))
-    results = local.run_cells(planned, tmp_path, jobs=2, started=lambda cell: started.append(cell.strategy))
+    results = local.run_cells(
+        planned, tmp_path, RunOptions(jobs=2), OnStart(lambda cell: started.append(cell.strategy))
+    )
     assert {result.verdict for result in results} == {Verdict.GONE}, "it had not ended when the others had"
     assert "hang" in started[:3], "each announces itself in a thread of its own"
 
 
 def test_one_job_gives_results_in_the_order_of_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "run", lambda cell, folder, *_: observation(process(0), process(1), folder=folder))
+    monkeypatch.setattr(cells, "observe", lambda cell, folder, *_: observation(process(0), process(1), folder=folder))
     none = Unavailable(cell(strategy="none"), "needs g++")
     planned: list[Cell | Unavailable] = [cell(strategy="short"), none, cell(strategy="long")]
     seconds = {"short": 1.0, "long": 9.0}
-    results = list(local.run_cells(planned, tmp_path, jobs=1, timings=lambda cell: Timing(seconds[cell.strategy])))
+    results = list(
+        local.run_cells(planned, tmp_path, RunOptions(jobs=1, timings=lambda cell: Timing(seconds[cell.strategy])))
+    )
     assert [result.cell.strategy for result in results] == ["short", "none", "long"]
     assert results[1].reason == "needs g++"
 
 
 def test_an_error_in_the_callers_function_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "run", lambda cell, folder, *_: observation(process(0), process(1), folder=folder))
+    monkeypatch.setattr(cells, "observe", lambda cell, folder, *_: observation(process(0), process(1), folder=folder))
 
     def refuse(cell: Cell) -> None:
         raise RuntimeError("no terminal")
 
     with pytest.raises(RuntimeError, match="no terminal"):
-        list(local.run_cells([cell(strategy=str(number)) for number in range(5)], tmp_path, started=refuse))
+        list(local.run_cells([cell(strategy=str(number)) for number in range(5)], tmp_path, observer=OnStart(refuse)))
 
 
 SHOWS_ITS_GPUS = """\
@@ -181,7 +199,7 @@ def test_real_ranks_see_the_gpus_of_their_cell_alone(
     place = replace(toy.environment, counts={Device.CUDA: 4}, versions={})
     on_two = replace(toy, repro=replace(toy.repro, path=script), device=Device.CUDA, processes=2, environment=place)
     planned = [replace(on_two, strategy=name) for name in ("one", "two", "three")]
-    results = list(local.run_cells(planned, tmp_path / "runs", launch=launch, jobs=3))
+    results = list(local.run_cells(planned, tmp_path / "runs", RunOptions(jobs=3, launch=launch)))
     seen = {result.signature for result in results}
     assert seen <= {"ValueError: GPU-a,GPU-b", "ValueError: GPU-c,GPU-d"}
     assert {",".join(result.cell.gpus) for result in results} == {"GPU-a,GPU-b", "GPU-c,GPU-d"}
@@ -206,7 +224,7 @@ def test_the_processor_time_of_real_cells_is_that_of_all_their_processes(
     script.write_text(BURNS)
     toy = toy_cell("raises", "fixed")
     wanted = replace(toy, repro=replace(toy.repro, path=script), environment=replace(toy.environment, versions={}))
-    (result,) = local.run_cells([wanted], tmp_path / "runs", launch=launch)
+    (result,) = local.run_cells([wanted], tmp_path / "runs", RunOptions(launch=launch))
     assert result.observation is not None
     assert 0.85 <= result.observation.processor <= 1.6, "half a second of its own, the child's, and the imports"
     assert result.observation.seconds >= result.observation.processor

@@ -13,9 +13,10 @@ from repros.engine import environment as engine_environment
 from repros.engine import environments, record
 from repros.engine.catalogue import load
 from repros.engine.environment import Targets
-from repros.engine.pipeline import Observer, RunOptions, run_selection
-from repros.engine.plan import Selection
+from repros.engine.pipeline import run_specs
+from repros.engine.plan import Selection, select
 from repros.engine.probe import ProbeError
+from repros.engine.run_options import Observer, RunOptions
 from repros.engine.stacks import stack
 from repros.model import Cell, Device, Environment, Repeats, Unavailable, Verdict
 from repros.model.catalogue import Catalogue
@@ -76,7 +77,7 @@ def test_a_selection_is_run_judged_and_recorded(
 ) -> None:
     out, observer = tmp_path / "results.jsonl", RecordingObserver()
     results = list(
-        run_selection(catalogue, SOME, Targets(stacks=("home", "current")), out, observer, RunOptions(jobs=1))
+        run_specs(select(catalogue, SOME), Targets(stacks=("home", "current")), out, observer, RunOptions(jobs=1))
     )
     assert [result.verdict for result in results] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.GONE]
     assert [line["verdict"] for line in record.read(out)] == ["reproduced", "clean", "gone"]
@@ -97,7 +98,7 @@ def test_each_result_is_recorded_before_it_is_yielded(
 ) -> None:
     out = tmp_path / "results.jsonl"
     for count, _ in enumerate(
-        run_selection(catalogue, SOME, Targets(stacks=("home",)), out, Observer(), RunOptions(jobs=1)), 1
+        run_specs(select(catalogue, SOME), Targets(stacks=("home",)), out, Observer(), RunOptions(jobs=1)), 1
     ):
         assert len(list(record.read(out))) == count
     assert count == 3
@@ -108,8 +109,12 @@ def test_the_users_own_interpreter_is_probed_and_used(
 ) -> None:
     where = Targets(python=Path(sys.executable))
     results = list(
-        run_selection(
-            catalogue, Selection(variants=("fixed",)), where, tmp_path / "r.jsonl", Observer(), RunOptions(jobs=1)
+        run_specs(
+            select(catalogue, Selection(variants=("fixed",))),
+            where,
+            tmp_path / "r.jsonl",
+            Observer(),
+            RunOptions(jobs=1),
         )
     )
     assert [(result.cell.environment.name, result.verdict) for result in results] == [(sys.executable, Verdict.CLEAN)]
@@ -121,7 +126,7 @@ def test_a_required_device_is_looked_for_even_if_no_cell_needs_it(
 ) -> None:
     options = RunOptions(require=(Device.CPU, Device.SIM))
     with contextlib.suppress(ReprosError):
-        list(run_selection(catalogue, SOME, Targets(stacks=("home",)), tmp_path / "r.jsonl", Observer(), options))
+        list(run_specs(select(catalogue, SOME), Targets(stacks=("home",)), tmp_path / "r.jsonl", Observer(), options))
     assert here == [("current", True)]
 
 
@@ -132,8 +137,8 @@ def test_a_stack_that_cannot_be_made_is_a_result(
         raise environments.EnvironmentFailedError(stack("current"), "no network")
 
     monkeypatch.setattr(environments, "ensure", ensure)
-    (result,) = run_selection(
-        catalogue, Selection(variants=("fixed",)), Targets(stacks=("home",)), tmp_path / "r.jsonl", Observer()
+    (result,) = run_specs(
+        select(catalogue, Selection(variants=("fixed",))), Targets(stacks=("home",)), tmp_path / "r.jsonl", Observer()
     )
     assert (result.verdict, result.observation) == (Verdict.UNAVAILABLE, None)
     assert result.reason == "the environment of stack current could not be made: no network"
@@ -154,7 +159,7 @@ def test_errors_that_the_user_can_correct_come_before_the_first_cell(
     catalogue: Catalogue, tmp_path: Path, selection: Selection, where: Targets, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        list(run_selection(catalogue, selection, where, tmp_path / "r.jsonl", Observer()))
+        list(run_specs(select(catalogue, selection), where, tmp_path / "r.jsonl", Observer()))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -167,7 +172,9 @@ def test_a_full_disk_does_not_end_the_run(
     monkeypatch.setattr(record, "_append_line", full)
     observer = RecordingObserver()
     results = list(
-        run_selection(catalogue, SOME, Targets(stacks=("home",)), tmp_path / "r.jsonl", observer, RunOptions(jobs=1))
+        run_specs(
+            select(catalogue, SOME), Targets(stacks=("home",)), tmp_path / "r.jsonl", observer, RunOptions(jobs=1)
+        )
     )
     assert len(results) == 3
     unrecorded = [line for line in observer.calls if "unrecorded" in line]
@@ -180,7 +187,7 @@ def test_a_full_disk_does_not_end_the_run(
 def test_repeats_give_one_result(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     selection, where = Selection(variants=("failing",)), Targets(stacks=("home",))
-    (result,) = run_selection(catalogue, selection, where, out, Observer(), RunOptions(repeat=3))
+    (result,) = run_specs(select(catalogue, selection), where, out, Observer(), RunOptions(repeat=3))
     assert (result.verdict, result.repeats) == (Verdict.REPRODUCED, Repeats(3, 3))
     (line,) = record.read(out)
     assert line["repeats"] == {"n": 3, "agreeing": 3}

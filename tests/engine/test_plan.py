@@ -85,8 +85,8 @@ def test_an_empty_catalogue_is_refused() -> None:
 
 
 def test_home_stands_for_each_repros_home_stack() -> None:
-    assert stack_names(ONE, ["home", "current"]) == ["2023-12", "current"]
-    assert stack_names(TWO, ["home", "current"]) == ["current"]
+    assert stack_names(ONE.home, ["home", "current"]) == ["2023-12", "current"]
+    assert stack_names(TWO.home, ["home", "current"]) == ["current"]
 
 
 def planned(spec: CellSpec, *environments: Environment) -> list[Cell | Unavailable]:

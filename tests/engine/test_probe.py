@@ -37,7 +37,7 @@ def test_what_an_environment_prints_is_no_answer(line: str, environment: Make) -
 
 
 def test_a_stopped_probe_is_not_waited_for(environment: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_LOOK", 0.1)
+    monkeypatch.setattr(patience, "_POLL", 0.1)
     python = environment("os.kill(os.getpid(), signal.SIGSTOP)")
     with pytest.raises(ProbeError) as refused:
         probe(python, sim=False)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repros.engine.consequences import is_consequence
+from repros.engine.causes import is_consequence
 from repros.engine.signature import describe, matched_text, matches, normalise
 from repros.model import End, Ending, Process, Raised, Signature
 from tests.factories import process, raised

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from repros.engine.cells import observe
 from repros.engine.judge import judge
-from repros.engine.launch import run
 from repros.model import Cell, Verdict
 
 SWALLOWS = """
@@ -59,7 +59,7 @@ def ending(toy_cell: Callable[..., Cell], tmp_path: Path) -> Callable[..., tuple
         script.write_text(source)
         cell = toy_cell("raises", "fixed", python)
         cell = replace(cell, repro=replace(cell.repro, path=script, deadline=120))
-        result = judge(cell, run(cell, tmp_path / "cell"))
+        result = judge(cell, observe(cell, tmp_path / "cell"))
         return result.verdict, result.reason
 
     return run_it

@@ -30,7 +30,7 @@ OTHERS = {
     "tests/tools/docs/test_articles.py": _SAMPLE,
     "tests/cluster/test_parcel.py": _SAMPLE,
     "tests/engine/launch/test_equivalence.py": _SLOW,
-    "tests/engine/launch/test_standstill.py": _SAMPLE,
+    "tests/engine/launch/test_deadlock.py": _SAMPLE,
     "tests/advise/export/test_run.py": _SLOW,
     "tests/advise/report/test_build.py": _SAMPLE,
     "tests/diagnose/match/hang/test_real_dumps.py": _SAMPLE,

@@ -77,7 +77,7 @@ def _ask(runner: ReleaseRunner, question: Question, release: PackageRelease, run
         (swap, "_resolve", "resolve"),
         (swap, "install", "install"),
         (runner, "_import", "import"),
-        (runner, "_run_cell", "server and runs"),
+        (runner, "_examine", "server and runs"),
     ):
         setattr(owner, method, _timed(getattr(type(owner), method).__get__(owner), step, seconds))
     memory = ImportMemory(runs / f"{release.version}.jsonl", question.stack)

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 import psutil
 
-from repros.engine.launch import Servers, run
-from repros.engine.launch.cold import arguments
+from repros.engine.cells import job_of, observe
+from repros.engine.launch import Servers
 from repros.engine.launch.containment import signal_all
 from repros.engine.launch.environ import INSIDE
 from repros.model import Cell, Device
@@ -91,11 +91,11 @@ class Bench:
         return {server.pid for server in self.servers._servers.values() if server.alive}
 
     def _cold(self, cell: Cell) -> None:
-        seen = run(cell, self._new_folder())
+        seen = observe(cell, self._new_folder())
         assert seen.broken is None, seen.broken
 
     def _warm(self, cell: Cell) -> None:
-        seen = run(cell, self._new_folder(), servers=self.servers)
+        seen = observe(cell, self._new_folder(), servers=self.servers)
         assert seen.broken is None, seen.broken
 
     def _new_folder(self) -> Path:
@@ -136,7 +136,7 @@ def by_hand(cell: Cell) -> None:
         }
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [str(cell.environment.python), *arguments(cell)],
+            [str(cell.environment.python), *job_of(cell).arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

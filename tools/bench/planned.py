@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from repros.engine.evidence.timings import recorded_timings
 from repros.engine.inventory import Inventory
-from repros.engine.local import Timings
 from repros.engine.matrix.worklist import WorklistEntry, build_worklist, forecast
-from repros.engine.pipeline import RunOptions
 from repros.engine.plan import CellSpec
 from repros.engine.record import RecordLine
+from repros.engine.run_options import RunOptions, Timings
 from repros.engine.schedule import Timing
 from repros.engine.stacks import stack
 from repros.model import Cell

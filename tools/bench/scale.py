@@ -29,7 +29,6 @@ from repros.engine.catalogue import load
 from repros.engine.environment import Targets, prepare
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.engine.record import RecordLine
-from repros.engine.schedule import is_documented_hang
 from repros.model import Cell, Device
 from repros.text.wording import count
 from tools.bench import machine
@@ -181,9 +180,9 @@ def _report_progress(line: str) -> None:
 
 def _measure_by_hand(cells: Sequence[Cell], wanted: int, rounds: int) -> dict[str, Any]:
     """Return the seconds of all cells. What is documented to hang is not run: somebody waits until its deadline."""
-    waited = [cell.repro.deadline for cell in cells if is_documented_hang(cell)]
+    waited = [cell.repro.deadline for cell in cells if cell.is_documented_hang]
     kinds: dict[str, tuple[int, list[float]]] = {}
-    for kind, (size, drawn) in draw([cell for cell in cells if not is_documented_hang(cell)], wanted).items():
+    for kind, (size, drawn) in draw([cell for cell in cells if not cell.is_documented_hang], wanted).items():
         _report_progress(f"by hand: {len(drawn)} of {size} cells on {kind}")
         kinds[kind] = size, [statistics.median(_seconds_by_hand(cell) for _ in range(rounds)) for cell in drawn]
     total, error = estimate(kinds)
@@ -250,7 +249,7 @@ def _measure_jobs(
     plans: Plans, specs: Sequence[CellSpec], options: Sequence[str], rounds: int, measured: Run
 ) -> dict[str, Any]:
     """Run the `ddp` cells of failures that do not hang, by so many at a time."""
-    hangs = {cell.repro.id for cell in plans.cells(specs) if is_documented_hang(cell)}
+    hangs = {cell.repro.id for cell in plans.cells(specs) if cell.is_documented_hang}
     specs = [spec for spec in specs if spec.strategy == "ddp" and spec.repro.id not in hangs]
     ids = list(dict.fromkeys(spec.repro.id for spec in specs))
     cores = len(os.sched_getaffinity(0))

@@ -20,8 +20,8 @@ from repros.engine.evidence import Measurement
 from repros.engine.matrix.check import find_contradictions
 from repros.engine.matrix.measure import measure
 from repros.engine.matrix.worklist import build_worklist
-from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select
+from repros.engine.run_options import Observer, RunOptions
 from repros.engine.stacks import stack
 from repros.model import CellResult, Repro, Stack, Verdict
 from repros.model.catalogue import Catalogue

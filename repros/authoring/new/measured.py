@@ -14,9 +14,9 @@ from repros.authoring.new.split import split_script
 from repros.engine.signature import normalise
 from repros.model.errors import ReprosError
 from repros.scripts.try_.needs import Needs
-from repros.scripts.try_.run import Attempt
-from repros.scripts.try_.sight import Status
-from repros.scripts.try_.start import Options
+from repros.scripts.try_.outcome import Status
+from repros.scripts.try_.run import ScriptRun
+from repros.scripts.try_.task import TaskOptions
 
 _FAILED = {Status.EXCEPTION, Status.EXIT, Status.SIGNAL, Status.HANG}
 _FRAME = re.compile(r"(?P<file>.+):\d+ (?P<function>.+)")
@@ -26,7 +26,13 @@ _TORCH = "torch>=2.0"
 
 
 def form_of(
-    source: str, name: str, needs: Needs, options: Options, seen: Sequence[Attempt], thread: str | None, title: str
+    source: str,
+    name: str,
+    needs: Needs,
+    options: TaskOptions,
+    runs: Sequence[ScriptRun],
+    thread: str | None,
+    title: str,
 ) -> FilledForm:
     """Return a script and what was seen of it as the answers to the form for a new failure.
 
@@ -37,20 +43,20 @@ def form_of(
         name: the name of its file, as frames have it.
         needs: what it imports.
         options: how it ran.
-        seen: its runs; the first failure of them is the one that is documented.
+        runs: its runs; the first failure is the one that is documented.
         thread: the address at which it was reported.
         title: what goes wrong.
 
     Raises:
         ReprosError: it failed nowhere.
     """
-    home = next((each for each in seen if each.sight.status in _FAILED), None)
+    home = next((run for run in runs if run.outcome.status in _FAILED), None)
     if home is None:
-        ran = ", ".join(each.stack for each in seen) or "no stack"
+        ran = ", ".join(run.stack for run in runs) or "no stack"
         raise ReprosError(f"the script fails on none of the stacks ({ran}); name one on which it does with --stack.")
-    alike = {each.stack: _is_alike(each, home) for each in seen}
+    alike = {run.stack: _is_alike(run, home) for run in runs}
     package = _package(home, name, needs)
-    affected = _affected(package, home, seen, alike)
+    affected = _affected(package, home, runs, alike)
     repro: dict[str, Value] = {
         "title": title,
         "upstream.reports": [thread] if thread else [],
@@ -71,33 +77,33 @@ def form_of(
     ]
     values |= {HeaderKey(FAILING_TABLE, key): value for key, value in _signature(home, name)}
     parts = split_script(source, several_ranks=options.ranks > 1 and not options.own)
-    sections = {"Symptom": _symptom(home, seen, alike)}
+    sections = {"Symptom": _symptom(home, runs, alike)}
     return FilledForm(None, title, values, sections, {"failing": parts.body}, parts.definitions)
 
 
-def _is_alike(each: Attempt, home: Attempt) -> bool | None:
+def _is_alike(run: ScriptRun, home: ScriptRun) -> bool | None:
     """Return whether a run failed as that at home; None if it says nothing about that failure.
 
     A message may go on otherwise in another release; what the header takes of it has to be there.
     """
-    if each.sight.status is Status.CLEAN:
+    if run.outcome.status is Status.CLEAN:
         return False
-    if each.sight.signature == home.sight.signature:
+    if run.outcome.signature == home.outcome.signature:
         return True
-    if not each.sight.chain or not home.sight.chain:
+    if not run.outcome.chain or not home.outcome.chain:
         return None
-    raised, documented = each.sight.chain[0], home.sight.chain[0]
+    raised, documented = run.outcome.chain[0], home.outcome.chain[0]
     text = normalise(_match(documented.message))
     return True if raised.type == documented.type and text and text in normalise(raised.message) else None
 
 
-def _signature(home: Attempt, name: str) -> Iterator[tuple[str, Value]]:
+def _signature(home: ScriptRun, name: str) -> Iterator[tuple[str, Value]]:
     """Yield the keys of the header that say how it ends."""
-    sight = home.sight
-    if sight.status is not Status.EXCEPTION:
-        yield "ends", sight.signature or ""
+    outcome = home.outcome
+    if outcome.status is not Status.EXCEPTION:
+        yield "ends", outcome.signature or ""
         return
-    raised = sight.chain[0]
+    raised = outcome.chain[0]
     yield "raises", raised.type
     yield "match", _match(raised.message) or raised.type
     found = _FRAME.fullmatch(raised.frames[-1]) if raised.frames else None
@@ -111,9 +117,9 @@ def _match(message: str) -> str:
     return next((part for part in parts if part), "")[:_LONGEST_MATCH]
 
 
-def _package(home: Attempt, name: str, needs: Needs) -> str:
+def _package(home: ScriptRun, name: str, needs: Needs) -> str:
     """Return the package that the innermost call is in, if the script needs it, else the first that it needs."""
-    frames = [frame for link in home.sight.chain[:1] for frame in link.frames if not frame.startswith(f"{name}:")]
+    frames = [frame for link in home.outcome.chain[:1] for frame in link.frames if not frame.startswith(f"{name}:")]
     known = {canonicalize_name(each): each for each in needs.packages}
     for frame in reversed(frames):
         top = canonicalize_name(frame.partition("/")[0])
@@ -122,13 +128,13 @@ def _package(home: Attempt, name: str, needs: Needs) -> str:
     return next(iter(needs.packages), "torch")
 
 
-def _affected(package: str, home: Attempt, seen: Sequence[Attempt], alike: Mapping[str, bool | None]) -> list[str]:
+def _affected(package: str, home: ScriptRun, runs: Sequence[ScriptRun], alike: Mapping[str, bool | None]) -> list[str]:
     """Return the range of a package's releases between those that were seen to be clean; of another one if need be."""
     for name in dict.fromkeys((package, *home.versions)):
         shown = {
-            Version(each.versions[name]): found
-            for each in seen
-            if (found := alike[each.stack]) is not None and name in each.versions
+            Version(run.versions[name]): is_alike
+            for run in runs
+            if (is_alike := alike[run.stack]) is not None and name in run.versions
         }
         releases = measured_range(shown)
         if releases is not None:
@@ -154,19 +160,19 @@ def measured_range(shown: Mapping[Version, bool]) -> str | None:
     return ",".join(filter(None, [begin, f"<{after.base_version}" if after else ""]))
 
 
-def _is_silent(home: Attempt, name: str) -> bool:
+def _is_silent(home: ScriptRun, name: str) -> bool:
     """Return whether the script itself asserts on a result."""
-    raised = home.sight.chain[0] if home.sight.chain else None
+    raised = home.outcome.chain[0] if home.outcome.chain else None
     return raised is not None and raised.type == "AssertionError" and raised.frames[-1].startswith(f"{name}:")
 
 
-def _symptom(home: Attempt, seen: Sequence[Attempt], alike: Mapping[str, bool | None]) -> str:
+def _symptom(home: ScriptRun, runs: Sequence[ScriptRun], alike: Mapping[str, bool | None]) -> str:
     """Return the sentence about what was seen, and where."""
     where = {True: list[str](), False: list[str]()}
-    for each in seen:
-        if (found := alike[each.stack]) is not None:
-            packages = ", ".join(f"{name} {version}" for name, version in each.versions.items())
-            where[found].append(f"{packages} ({each.stack})")
-    text = textwrap.shorten(_CONTROL.sub("", home.sight.signature or ""), _LONGEST_SIGNATURE, placeholder=" ...")
+    for run in runs:
+        if (is_alike := alike[run.stack]) is not None:
+            packages = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+            where[is_alike].append(f"{packages} ({run.stack})")
+    text = textwrap.shorten(_CONTROL.sub("", home.outcome.signature or ""), _LONGEST_SIGNATURE, placeholder=" ...")
     clean = f"; clean with {'; '.join(where[False])}" if where[False] else ""
     return f"`{text}` with {'; '.join(where[True])}{clean}."

@@ -24,14 +24,13 @@ from repros.model.settings import CatalogueLocations
 from repros.scripts.bisect.pool import JOB_MEMORY
 from repros.scripts.bisect.script.bisection import run_script_bisection
 from repros.scripts.bisect.script.json_format import script_bisection_to_json
-from repros.scripts.bisect.script.marks import parse_marks
+from repros.scripts.bisect.script.patterns import parse_patterns
 from repros.scripts.bisect.script.question import ScriptQuestion, ask_script
 from repros.scripts.bisect.script.text import describe_script_steps, format_script_bisection
 from repros.scripts.try_.command import read_command
 from repros.scripts.try_.needs import package_of
-from repros.scripts.try_.program import Program
-from repros.scripts.try_.run import Task
 from repros.scripts.try_.script import read_script
+from repros.scripts.try_.task import Program, Task
 from repros.scripts.try_.text import format_warning
 
 
@@ -64,13 +63,13 @@ def bisect_script(
     Raises:
         ReprosError: the request cannot be met.
     """
-    marks = parse_marks(good, bad, tolerance)
+    patterns = parse_patterns(good, bad, tolerance)
     jobs = jobs or _choose_jobs(running["ranks"] or running["own_ranks"] or 1)
     program = _read_program(script, after)
     arguments = tuple(after or ()) if script else ()
     task = make_task(program, arguments, watch=not no_watch, at_once=jobs, **running)
     chosen = stack(stack_name or "current", places)
-    question = ask_script(task, marks, chosen, _choose_package(task, package), oldest, newest, runs, index)
+    question = ask_script(task, patterns, chosen, _choose_package(task, package), oldest, newest, runs, index)
     if dry_run:
         for line in describe_script_steps(question):
             show_text(console(), line)

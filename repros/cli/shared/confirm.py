@@ -11,8 +11,8 @@ from repros.cli.shared.output import console
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.engine import record
 from repros.engine.environment import Targets
-from repros.engine.pipeline import run_selection
-from repros.engine.plan import Selection
+from repros.engine.pipeline import run_specs
+from repros.engine.plan import Selection, select
 from repros.engine.probe import probe
 from repros.model import Environment
 from repros.model.catalogue import Catalogue
@@ -44,7 +44,7 @@ def run_candidates(
     observer = LiveReporter(console(stderr=quiet), RUNS, append=False, verbose=True)
     with observer, interrupt_on_signals():
         where = Targets(python=choose_interpreter(python))
-        for result in run_selection(catalogue, Selection(tuple(ids), ("failing",)), where, RUNS, observer):
+        for result in run_specs(select(catalogue, Selection(tuple(ids), ("failing",))), where, RUNS, observer):
             observer.finished(result)
     observer.close(interrupted=False, summary=False)
     return observer.lines

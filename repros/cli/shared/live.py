@@ -12,8 +12,8 @@ from typing import BinaryIO, Self
 from repros.cli.shared.live_line import LiveLine
 from repros.cli.shared.output import PLAIN_TERMINALS, Page, show_text
 from repros.engine import record
-from repros.engine.pipeline import Observer
 from repros.engine.record import begin_results
+from repros.engine.run_options import Observer
 from repros.model import Cell, CellResult, Unavailable, Verdict, cell_label
 from repros.text import table
 from repros.text.explain import explain

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 
 import click
 
-from repros.engine.pipeline import HERE, Engine
+from repros.engine.local import HERE
+from repros.engine.run_options import Engine
 
 
 def _check_address(_: click.Context, __: click.Parameter, given: str | None) -> str | None:

@@ -14,16 +14,14 @@ from repros.cli.shared.where import choose_where
 from repros.engine import environments
 from repros.engine.own_folder import new_log_folder
 from repros.engine.stacks import load_stacks
-from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
 from repros.scripts.try_.needs import Needs, read_needs
-from repros.scripts.try_.program import Program
-from repros.scripts.try_.run import Attempt, Task, attempt
+from repros.scripts.try_.run import ScriptRun, run_on_stacks
+from repros.scripts.try_.sandbox import Limits, find_sandbox, free_memory
 from repros.scripts.try_.script import Script, read_issue, read_script
-from repros.scripts.try_.start import Limits, Options, find_walls, free_memory
+from repros.scripts.try_.task import Program, Task, TaskOptions
 from repros.scripts.try_.text import format_warning
-from repros.simulate import variables
-from repros.simulated_gpus.memory_size import parse_size
+from repros.simulate import parse_memory, variables
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOGS = Path(".repros/try.jsonl")
@@ -32,15 +30,7 @@ _MOST_RANKS = 64
 
 
 def _to_bytes(_: click.Context, option: click.Parameter, text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        size = parse_size(text)
-    except OverflowError:  # too large even for a float
-        size = None
-    if size is None:
-        raise ReprosError(f"--{(option.name or '').replace('_', '-')} {text}: expected a size such as 24GB or 512MB.")
-    return size
+    return None if text is None else parse_memory(text, f"--{(option.name or '').replace('_', '-')}")
 
 
 words_argument = click.argument("words", nargs=-1, type=click.Path(), metavar="[SCRIPT] [-- ARGS]...")
@@ -151,10 +141,10 @@ def make_task(
         variables(gpus, hide_gpus=True)  # refuses a wrong number
     if ranks and own_ranks:
         raise click.UsageError("--ranks and --own-ranks exclude each other: one of them launches the ranks.")
-    options = Options(ranks or own_ranks or 1, own_ranks is not None, gpus, watch, ranks is not None)
+    options = TaskOptions(ranks or own_ranks or 1, own_ranks is not None, gpus, watch, ranks is not None)
     limits = Limits(timeout, memory or free_memory(options.ranks * at_once), file_size)
     needs = read_needs(script) if isinstance(script, Script) else Needs(())
-    return Task(script, needs, arguments, options, limits, find_walls(network=network))
+    return Task(script, needs, arguments, options, limits, find_sandbox(network=network))
 
 
 def ready_stacks(places: CatalogueLocations) -> tuple[str, ...]:
@@ -163,22 +153,21 @@ def ready_stacks(places: CatalogueLocations) -> tuple[str, ...]:
     return ("current", *sorted((name for name in names if name != "current"), reverse=True))
 
 
-def try_on(task: Task, stacks: tuple[str, ...], places: CatalogueLocations) -> list[Attempt]:
-    """Run a script on stacks and return the runs; report on stderr how it runs, and each outcome."""
+def try_on(task: Task, stacks: tuple[str, ...], places: CatalogueLocations) -> list[ScriptRun]:
+    """Run a script on stacks and return the runs; show the sandbox and each outcome on stderr."""
     err = console(stderr=True)
     where = choose_where(stacks, None, places)
-    seen = []
+    runs = []
     with interrupt_on_signals():
-        running = attempt(
+        running = run_on_stacks(
             task,
-            (),
             where,
             new_log_folder(LOGS),
             report_progress=lambda line: show_text(err, line, "dim"),
-            begins=lambda: show_text(err, format_warning(task, err.width), "yellow"),
+            on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
-        for each in running:
-            seen.append(each)
-            said = each.sight.signature or each.sight.note or each.sight.status.value
-            show_text(err, f"{each.stack}: {said}")
-    return seen
+        for run in running:
+            runs.append(run)
+            outcome = run.outcome
+            show_text(err, f"{run.stack}: {outcome.signature or outcome.note or outcome.status.value}")
+    return runs

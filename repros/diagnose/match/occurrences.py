@@ -12,7 +12,7 @@ from enum import StrEnum
 from repros.diagnose.match.failures import ChainLink, LogFailure
 from repros.diagnose.match.hints import Hints, hints_of
 from repros.diagnose.match.index import SignatureEntry, SignatureMatch, squash
-from repros.engine.consequences import is_consequence
+from repros.engine.causes import is_consequence
 from repros.model import Repro
 
 

@@ -14,7 +14,7 @@ from repros.diagnose.match.reasons import (
     shown_variants,
     versions_reason,
 )
-from repros.engine.consequences import is_consequence
+from repros.engine.causes import is_consequence
 from repros.model import FailureKind, Repro, Role, Variant
 from repros.text.layout import entries, entry, heading, label_lines
 from repros.text.styled import Text

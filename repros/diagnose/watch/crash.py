@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from repros.diagnose.match import Candidate, ChainLink, LogFailure, SignatureIndex
 from repros.diagnose.match.candidates import find_candidates
 from repros.diagnose.watch.events import Event
-from repros.engine.consequences import is_consequence
+from repros.engine.causes import is_consequence
 from repros.model import Raised, Repro
 
 _SIGNALLED = {"KeyboardInterrupt", "SignalException"}

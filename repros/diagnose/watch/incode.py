@@ -21,6 +21,7 @@ from repros.diagnose.watch.report import Found, Report
 from repros.engine import catalogue
 from repros.inside import contract
 from repros.model import Repro
+from repros.model.process_environ import changed_environ
 
 _IS_WATCHED = bool(install.installed)
 """Whether this process is watched from outside, by `repros watch` or by the rank that started it."""
@@ -80,7 +81,7 @@ def watching(
     options = Options(folder, every, only, skip, also)
     report, events, over = Report(_loaded, show, only=only, skip=skip), EventFolder(Path(folder)), threading.Event()
     owner, before = os.getpid(), install.installed[0].options if install.installed else None
-    with _environ({**options.to_environ(), "PYTHONPATH": contract.python_path(os.environ.get("PYTHONPATH"))}):
+    with changed_environ({**options.to_environ(), "PYTHONPATH": contract.python_path(os.environ.get("PYTHONPATH"))}):
         install.begin(options)
         reader = threading.Thread(target=_read, args=(report, events, over), name="repros-watch", daemon=True)
         reader.start()
@@ -108,17 +109,3 @@ def _read(report: Report, events: EventFolder, over: threading.Event) -> None:
     while not over.wait(_POLL):
         for event in events.poll():
             report.take(event)
-
-
-@contextlib.contextmanager
-def _environ(changed: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in changed}
-    os.environ.update(changed)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

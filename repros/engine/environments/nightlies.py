@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import os
 import re
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
@@ -14,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from repros.engine.environments.index import ReleaseFile, fetch, index_settings, version_of
 from repros.model.errors import ReprosError
+from repros.model.process_environ import changed_environ
 
 
 class _Links(HTMLParser):
@@ -66,16 +66,8 @@ def more_index(index: str | None) -> Iterator[None]:
         "UV_INDEX": " ".join(filter(None, (index, settings.get("UV_INDEX")))),
         "UV_INDEX_STRATEGY": "unsafe-best-match",
     }
-    before = {name: os.environ.get(name) for name in more}
-    os.environ.update(more)
-    try:
+    with changed_environ(more):
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _read(address: str) -> str:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from repros.engine.evidence import files
 from repros.engine.evidence.measurement import Evidence, Measurement, Unit
-from repros.engine.local import Timings
-from repros.engine.schedule import Timing, is_documented_hang
+from repros.engine.run_options import Timings
+from repros.engine.schedule import Timing
 from repros.model import Cell
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
@@ -74,11 +74,11 @@ def _median(measurements: Iterable[Measurement], launch: str | None = None) -> T
 
 def _share(cell: Cell, measured: Measurement, median: Timing) -> Timing:
     variants = [variant for variant in cell.repro.variants if variant.name in measured.variants]
-    hangs = sum(is_documented_hang(replace(cell, variant=variant)) for variant in variants)
+    hangs = sum(replace(cell, variant=variant).is_documented_hang for variant in variants)
     mean = _per_cell(measured)
     if not hangs:
         return mean
-    if not is_documented_hang(cell):
+    if not cell.is_documented_hang:
         return median
     others = len(measured.variants) - hangs
     return Timing(max(mean.seconds, (measured.seconds - others * median.seconds) / hangs), mean.processor)

@@ -1,22 +1,20 @@
-"""Cold launch: `python script.py variant strategy device`, as a user would."""
+"""Cold launch: `python script.py ARGS`, as a user would."""
 
 from __future__ import annotations
 
 import subprocess
 
-from repros.engine.launch.environ import accelerator, for_cell
-from repros.engine.launch.supervise import CellDirs
-from repros.model import Cell
+from repros.engine.launch.environ import for_run
+from repros.engine.launch.job import Job, RunFolders
 
-_END_TIMEOUT = 10.0
-"""Seconds that the kernel gets to end a killed process."""
+_KILL_TIMEOUT = 10.0
+"""Seconds to wait for SIGKILL."""
 
 
 class Interpreter:
-    """The started interpreter that runs the script."""
+    """The interpreter process that runs the script; a :class:`repros.engine.launch.job.MainProcess`."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        """Wrap the started process."""
         self._popen = popen
         self.pid = popen.pid
 
@@ -35,7 +33,7 @@ class Interpreter:
             OSError: even SIGKILL does not end it.
         """
         self._popen.kill()
-        if not self.wait(_END_TIMEOUT):
+        if not self.wait(_KILL_TIMEOUT):
             raise OSError(f"process {self.pid} does not end")
 
     @property
@@ -45,22 +43,17 @@ class Interpreter:
         return code
 
 
-def launch(cell: Cell, dirs: CellDirs) -> Interpreter:
-    """Start the script in a session of its own."""
-    with dirs.log.open("ab") as output:
+def launch(job: Job, folders: RunFolders) -> Interpreter:
+    """Start the program in a session of its own."""
+    with folders.log.open("ab") as output:
         return Interpreter(
             subprocess.Popen(
-                [str(cell.environment.python), *arguments(cell)],
+                [str(job.python), *job.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                cwd=dirs.workdir,
-                env=for_cell(cell, dirs.folder, dirs.workdir, dirs.log),
+                cwd=folders.workdir,
+                env=for_run(job, folders),
                 start_new_session=True,
             )
         )
-
-
-def arguments(cell: Cell) -> list[str]:
-    """Return the script and its arguments."""
-    return [str(cell.repro.path.resolve()), cell.variant.name, cell.strategy, accelerator(cell.device)]

@@ -1,26 +1,27 @@
-"""Containment: find and end every process of a cell.
+"""Containment: find and end every process of a job.
 
 Each mechanism catches processes that the others miss:
 
-- The **token**: the cell's folder, which every started process inherits in `REPROS_CELL`. It finds processes that left
-  the process group and the session, such as a daemon started by a double fork, which `killpg` misses.
-- The **session** of the cell's main process. It finds processes that cleared their environment, and processes that
+- The **token**: the folder of the run, which every started process inherits in `REPROS_CELL`. It finds processes that
+  left the process group and the session, such as a daemon started by a double fork, which `killpg` misses.
+- The **session** of the job's main process. It finds processes that cleared their environment, and processes that
   never had the token in it: the ranks that a warm server forks show the server's environment.
-- **Child subreapers** (Linux): the leader of a warm cell, and the server. A process that a rank left in another session
+- **Child subreapers** (Linux): the leader of a warm job, and the server. A process that a rank left in another session
   becomes their child, whatever its environment, and they end it (:mod:`repros.inside.warm`).
 - The **parent-death signal** (Linux): a warm leader does not outlive its server, nor a rank its leader.
-- The **server's mark** in `REPROS_SERVER`: it finds what a killed warm server could no longer end (:func:`end_marked`).
+- The **server's token** in `REPROS_SERVER`: it finds what a killed warm server could no longer end
+  (:func:`end_all_with`).
 - The **leader's pid**: between its fork and its `setsid`, a leader has the environment and the session of its
   server. One that was stopped there, or hangs in a library's fork handler, is ended as the server's child
   (:meth:`repros.engine.launch.server.Leader.end`).
 - The **reaper**: it ends everything when the runner itself was killed (:mod:`repros.engine.launch.reaper`).
 
-A process of a cold cell that left the session *and* cleared its environment escapes. None of the libraries does both.
+A process of a cold job that left the session *and* cleared its environment escapes. None of the libraries does both.
 macOS has no subreapers and no parent-death signal, so a rank that a warm server forked and that left its session
 escapes there too. Tokens and sessions work there: psutil can read the environments of the user's own processes.
 
-All this is about cells. An installer or a compiler that a killed runner had started ends by itself, in a minute or so;
-the next run waits for it and takes what it made.
+Only processes of jobs are contained. An installer or a compiler that a killed runner had started ends by itself, in
+about a minute; the next run waits for it and uses its result.
 """
 
 from __future__ import annotations
@@ -40,89 +41,89 @@ from repros.inside import contract
 _POLL = 0.02
 _PROC = Path("/proc/self")
 LADDER = ((signal.SIGINT, 2.0), (signal.SIGTERM, 1.5), *[(signal.SIGKILL, 2.0)] * 3)
-"""Signals in order of force, each with the seconds that processes get to obey it.
+"""Signals in order of force, each with its timeout in seconds.
 
-SIGKILL is repeated: a process that was forked after the others were listed is found the next time.
+SIGKILL is repeated, since a process may be forked after the others were listed.
 """
 HASTY = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.5), *LADDER[2:])
-"""For an interrupted run, where the user is waiting, and for ranks seen to hang: in C++, Python handles no signal."""
+"""For an interrupted run, where the user waits, and for a deadlock: in C++ code, Python handles no signal."""
 
 
 def members(token: Path, session: int) -> list[psutil.Process]:
-    """Return the living processes of the cell with that token, or in that session."""
-    found = []
+    """Return the living processes of the job with that token, or in that session."""
+    processes = []
     for pid in reaper.members(f"{contract.CELL}={token}", {session}) if _PROC.is_dir() else psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
             process = psutil.Process(pid)
             if _PROC.is_dir() or _is_member(process, token, session):
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def _is_member(process: psutil.Process, token: Path, session: int) -> bool:
-    """Return whether a process belongs to the cell, without `/proc`."""
+    """Return whether a process belongs to the job, without `/proc`."""
     if process.status() == psutil.STATUS_ZOMBIE:
         return False
     return os.getsid(process.pid) == session or process.environ().get(contract.CELL) == str(token)
 
 
 def stopped(token: Path, session: int) -> set[int]:
-    """Return the pids of the cell's processes that a signal has stopped and nothing has continued."""
-    found = set()
+    """Return the pids of the job's processes that a signal has stopped and nothing has continued."""
+    pids = set()
     for process in members(token, session):
         with contextlib.suppress(psutil.Error):
             if process.status() == psutil.STATUS_STOPPED:
-                found.add(process.pid)
-    return found
+                pids.add(process.pid)
+    return pids
 
 
 def is_stopped(pid: int) -> bool:
     """Return whether a signal has stopped a process or one that it has started, and nothing has continued it."""
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        return any(each.status() == psutil.STATUS_STOPPED for each in (process, *process.children(recursive=True)))
+        return any(member.status() == psutil.STATUS_STOPPED for member in (process, *process.children(recursive=True)))
     return False
 
 
-def end_marked(variable: str, value: str) -> None:
+def end_all_with(variable: str, value: str) -> None:
     """Kill every process that was started with that environment variable."""
     for _ in range(20):
-        marked = []
+        living = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 if process.environ().get(variable) == value and process.status() != psutil.STATUS_ZOMBIE:
-                    marked.append(process)
-        if not marked:
+                    living.append(process)
+        if not living:
             return
-        signal_all(marked, signal.SIGKILL)
-        wait_until_ended(marked, 1)
+        signal_all(living, signal.SIGKILL)
+        wait_until_ended(living, 1)
 
 
 def end(token: Path, session: int, ladder: Sequence[tuple[int, float]] = LADDER) -> int:
-    """Send the ladder's signals, one after another, until no process of the cell lives.
+    """Send the ladder's signals, one after another, until no process of the job lives.
 
     Returns:
-        How many processes had to be ended.
+        The number of processes that had to be ended.
     """
     ended: set[int] = set()
-    for force, patience in ladder:
+    for number, timeout in ladder:
         processes = members(token, session)
         if not processes:
             break
         ended.update(process.pid for process in processes)
-        signal_all(processes, force)
-        if force is not signal.SIGKILL:
+        signal_all(processes, number)
+        if number is not signal.SIGKILL:
             # A stopped process handles no signal but SIGKILL until it is continued.
             signal_all(processes, signal.SIGCONT)
-        wait_until_ended(processes, patience)
+        wait_until_ended(processes, timeout)
     return len(ended)
 
 
 def wait_until_ended(processes: Iterable[psutil.Process], timeout: float) -> None:
     """Wait at most `timeout` seconds until no process runs any more.
 
-    A zombie has ended. `psutil.wait_procs` waits for its parent to reap it, which init may do seconds later, and which
-    a parent of another session may never do; each signal of the ladder then took all of its time.
+    A zombie has ended. `psutil.wait_procs` would wait for its parent to reap it, which init may do seconds later, and
+    which a parent of another session may never do; each signal of the ladder would then use its whole timeout.
     """
     until = time.monotonic() + timeout
     living = list(processes)

@@ -1,4 +1,4 @@
-"""Gathering: turn the events that a cell's processes recorded into the endings of an observation."""
+"""Gathering: turn the events that a job's processes recorded into the endings of an observation."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _FATAL = {
 _FATAL_LINE = re.compile(rf"^Fatal Python error: ({'|'.join(_FATAL)})$", re.MULTILINE)
 _INTERRUPTS = ("SIGINT", "SIGTERM")
 _MOST_READ = 10_000_000
-"""Bytes of a process's events that are read from their beginning, and as many from their end."""
+"""Bytes of a process's events that are read from the beginning of the file, and from its end."""
 
 Events = list[Mapping[str, Any]]
 
 
 @dataclass
 class Timeline:
-    """What the engine did to a cell and when, in seconds of `time.monotonic`."""
+    """What the engine did to a job and when, in seconds of `time.monotonic`."""
 
     started: float
     main_ended: float | None = None
     deadline: float | None = None
-    """When the cell was declared hung."""
+    """When the job was declared hung."""
     cutoff: float = math.inf
     """When the engine began to end the remaining processes; it caused the events that they recorded later."""
     cutoffs: Mapping[int, float] = field(default_factory=dict)
@@ -48,9 +48,9 @@ class Timeline:
     stopped: set[int] = field(default_factory=set)
     """Pids of the processes that the engine ended."""
     frozen: set[int] = field(default_factory=set)
-    """Pids of the processes that were found stopped (SIGSTOP) when the cell's time was up."""
-    standstill: str | None = None
-    """Which evidence showed a documented hang before the deadline."""
+    """Pids of the processes that were stopped (SIGSTOP) at the deadline."""
+    deadlock: str | None = None
+    """The evidence of a deadlock before the deadline."""
     stacks_begin: Mapping[int, int] = field(default_factory=dict)
     """Bytes of each process's stacks that earlier requests brought; they are not evidence of the ending."""
 
@@ -64,7 +64,7 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
     """Return every process that recorded its start: the launcher, the ranks in order, then helpers.
 
     Args:
-        folder: the cell's folder.
+        folder: the folder of the run.
         timeline: what the engine did and when.
         main: the main process's pid.
         main_status: its `returncode`: negative for a signal.
@@ -98,20 +98,20 @@ def _sort_key(process: Process) -> tuple[bool, int, int]:
 
 
 def read_traces(folder: Path, main: int) -> dict[int, Trace]:
-    """Return what each process of a running cell has recorded so far, by its pid."""
+    """Return what each process of a running job has recorded so far, by its pid."""
     traces = (Trace.of(pid, events, is_main=pid == main) for pid, events in _recorded(folder).items())
     return {trace.pid: trace for trace in traces if trace}
 
 
 def _recorded(folder: Path) -> dict[int, Events]:
-    """Return the events of each process of a cell, by its pid."""
-    places = folder.glob("processes/[0-9]*")
-    return {int(place.name): list(_events(place / "events.jsonl")) for place in places}
+    """Return the events of each process of a run, by its pid."""
+    folders = folder.glob("processes/[0-9]*")
+    return {int(process.name): list(_events(process / "events.jsonl")) for process in folders}
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What one process recorded: its role, its rank and the last event of each kind that tells how it ended."""
+    """The record of one process: its role, its rank and the last event of each kind that shows how it ended."""
 
     pid: int
     role: ProcessRole
@@ -121,11 +121,11 @@ class Trace:
     exit: Mapping[str, Any] | None
     joined: Mapping[str, Any] | None
     interrupted: Mapping[str, Any] | None
-    """The first of its kind: what came after it is its consequence."""
+    """The first of its kind: later ones are its consequences."""
     processor: float
-    """Seconds of processor time up to its last event, with those of the children that it waited for."""
+    """Processor time in seconds up to its last event, including the children that it waited for."""
     timeout: float | None = None
-    """The shortest timeout that the script gave to a process group, in seconds; None if it gave none."""
+    """The shortest timeout of a process group, in seconds; None if the script set none."""
 
     @classmethod
     def of(cls, pid: int, events: Events, *, is_main: bool) -> Trace | None:
@@ -137,7 +137,7 @@ class Trace:
         roles = [str(event.get("role")) for event in events if event["event"] == "start"]
         if not roles and not is_main:
             return None
-        # The engine knows which process it started, even if that one's file is damaged; only the file names a leader.
+        # The engine knows which process it started, even if its file is damaged; only the file names a leader.
         if is_main:
             role = ProcessRole.LEADER if roles[:1] == [ProcessRole.LEADER] else ProcessRole.MAIN
         else:
@@ -243,7 +243,7 @@ def _with_rank_zero(processes: list[Process]) -> list[Process]:
 
 
 def _child_statuses(events: Iterable[Mapping[str, Any]]) -> dict[int, int]:
-    """Return the exit codes of children that their parents waited for; negative for a signal."""
+    """Return the exit codes of children that their parents reaped; negative for a signal."""
     statuses = {}
     for event in events:
         if event["event"] == "reaped":

@@ -1,9 +1,9 @@
-"""Logs: keep the log files of a running cell small.
+"""Limits of the log files of a running job.
 
 Logs are plain files that the processes append to, not pipes: an orphan that keeps one open does not block the runner,
-and they survive a killed runner. Of a file that grows past the cap only the head and the latest lines are kept. While
-it is written to, its middle is turned into a hole, which frees disk space without moving what a writer appends to;
-afterwards the hole is cut out.
+and they survive a killed runner. Of a file that grows past the cap only the head and the latest lines remain. During
+the run its middle becomes a hole, which frees disk space without moving the end to which writers append; after the run
+the hole is cut out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLOCK = 512
 
 
 def trim(folder: Path) -> None:
-    """Free the middle of every log of a running cell that takes more disk than the cap."""
+    """Free the middle of every log of a running job that takes more disk than the cap."""
     for path, size, taken in _logs(folder):
         if taken > CAP:
             _punch(path, _HEAD, size - _TAIL)
@@ -39,13 +39,13 @@ def compact(folder: Path) -> None:
 
 
 def _logs(folder: Path) -> Iterator[tuple[Path, int, int]]:
-    """Yield the cell's logs with their length and the disk they take, in bytes."""
+    """Yield the logs of a run with their length and their disk usage, in bytes."""
     for path in (folder / "main.log", *folder.glob("processes/*/log.txt")):
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             continue
-        yield path, found.st_size, found.st_blocks * _BLOCK
+        yield path, status.st_size, status.st_blocks * _BLOCK
 
 
 def _punch(path: Path, start: int, end: int) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for another process's answer: with an end, with news for the user, and not for one that was stopped."""
+"""Waiting for another process's answer: with a timeout, with progress for the user, and not if it was stopped."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from repros.engine.launch import containment
 
 T = TypeVar("T")
 
-_LOOK = 1.0
-"""Seconds between two looks at the process."""
-_STOPPED_LOOKS = 5
-"""Looks in a row that must find it stopped; after Ctrl-Z and `fg` it may be continued a little later than this one."""
-_NEWS = 30.0
+_POLL = 1.0
+"""Seconds between two checks of the process."""
+_STOPPED_POLLS = 5
+"""Checks in a row that must find it stopped: after Ctrl-Z and `fg` it may continue a little later than this process."""
+_PROGRESS_PERIOD = 30.0
 """Seconds between two lines of progress."""
 
 
@@ -24,7 +24,7 @@ class NoAnswerError(TimeoutError):
 
 
 def wait_for_answer(
-    attempt: Callable[[float], T],
+    wait: Callable[[float], T],
     pid: int,
     limit: float,
     name: str,
@@ -33,29 +33,29 @@ def wait_for_answer(
     """Return a process's answer as soon as it is there.
 
     Args:
-        attempt: waits for it so many seconds, then raises TimeoutError or subprocess.TimeoutExpired.
+        wait: waits for it for a number of seconds, then raises TimeoutError or subprocess.TimeoutExpired.
         pid: the process.
-        limit: seconds that it gets.
-        name: what the user calls it.
+        limit: timeout in seconds.
+        name: its name in messages.
         report_progress: receives a line of progress every half minute.
 
     Raises:
-        NoAnswerError: the time is up, or the process is stopped (SIGSTOP) and nothing continues it.
+        NoAnswerError: it timed out, or the process is stopped (SIGSTOP) and nothing continues it.
     """
-    begun, stopped, told = time.monotonic(), 0, 0
+    begun, stopped, reports = time.monotonic(), 0, 0
     while True:
         left = begun + limit - time.monotonic()
         try:
-            return attempt(max(0.0, min(_LOOK, left)))
+            return wait(max(0.0, min(_POLL, left)))
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             if isinstance(error, NoAnswerError):
                 raise
             stopped = stopped + 1 if containment.is_stopped(pid) else 0
-            if stopped >= _STOPPED_LOOKS:
+            if stopped >= _STOPPED_POLLS:
                 raise NoAnswerError("it was stopped from outside (SIGSTOP)") from error
             if left <= 0:
                 raise NoAnswerError(f"no answer within {limit:.0f} s") from error
         waited = time.monotonic() - begun
-        if waited >= _NEWS * (told + 1):
-            told += 1
-            report_progress(f"{name} has not answered for {waited:.0f} s (it gets {limit:.0f})")
+        if waited >= _PROGRESS_PERIOD * (reports + 1):
+            reports += 1
+            report_progress(f"{name} has not answered for {waited:.0f} s (timeout: {limit:.0f} s)")

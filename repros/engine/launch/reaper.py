@@ -1,14 +1,14 @@
-"""The reaper: a small process, one per runner, that ends what a killed runner leaves behind.
+"""The reaper: a small process, one per runner, that ends the processes of a killed runner.
 
     python -I -S reaper.py TOKEN
 
-The runner keeps the write end of the reaper's stdin open and sends the cells that run. However the runner ends, SIGKILL
-included, the pipe ends with it; then the reaper kills the remaining processes of the cells, removes their working
-directories, and ends. If the reaper itself is killed, the next cell to start starts a new one.
+The runner keeps the write end of the reaper's stdin open and sends the jobs that run. However the runner ends, SIGKILL
+included, the pipe ends with it; then the reaper kills the remaining processes of the jobs, removes their working
+folders, and ends. If the reaper itself is killed, the next job to start starts a new one.
 
-A runner's processes are recognised by its token, which every process of its cells and its warm servers inherits in
+A runner's processes are recognised by its token, which every process of its jobs and its warm servers inherits in
 `REPROS_RUNNER`. A rank forked by a warm server shows the server's environment, so it is found in any session, and so is
-a daemon started by a double fork. The runner sends the sessions of its running cells as well, to find processes that
+a daemon started by a double fork. The runner sends the sessions of its running jobs as well, to find processes that
 cleared their environment. A process that did both, left the session and cleared its environment, escapes. Without
 `/proc` (macOS) the reaper cannot read environments and ends only the process groups of those sessions.
 
@@ -33,57 +33,56 @@ from pathlib import Path
 
 VARIABLE = "REPROS_RUNNER"
 _PROC = Path("/proc")
-_QUIET_LOOKS = 3
+_EMPTY_SEARCHES = 3
 """Searches in a row that must find no process: a process between fork and exec does not show the token yet."""
-_BETWEEN = 0.1
+_PERIOD = 0.1
 """Seconds between two searches."""
-_PATIENCE = 2
-"""Seconds that the runner waits for the reaper, which goes on without it."""
-_LOOKS = 100
-"""Limit of searches altogether."""
+_EXIT_TIMEOUT = 2
+"""Seconds that the runner waits for the reaper to end; the reaper continues without the runner."""
+_MOST_SEARCHES = 100
 
 
 class Reaper:
-    """The runner's side: starts the reaper process and sends it the running cells."""
+    """The runner's side: starts the reaper process and sends it the running jobs."""
 
     def __init__(self) -> None:
-        """Choose the token; the process starts with the first cell."""
+        """Choose the token; the process starts with the first job."""
         self.token = uuid.uuid4().hex
-        self._cells: dict[str, int | None] = {}
+        self._runs: dict[str, int | None] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
     @property
     def pid(self) -> int | None:
-        """The reaper's process id, once there is one."""
+        """The reaper's process id; None before its start."""
         return self._process.pid if self._process else None
 
-    def add_cell(self, workdir: Path, session: int | None = None) -> None:
-        """Report that a cell begins, with its working directory; report again once its main process has a session.
+    def add_run(self, workdir: Path, session: int | None = None) -> None:
+        """Report the start of a run, by its working folder; report again once its main process has a session.
 
         Raises:
             OSError: no process can be started.
         """
         with self._lock:
-            self._cells[str(workdir)] = session
+            self._runs[str(workdir)] = session
             if self._process is None or self._process.poll() is not None:
                 self._start()
             self._send(str(workdir), session)
 
-    def remove_cell(self, workdir: Path) -> None:
-        """Report that no process of the cell is left."""
+    def remove_run(self, workdir: Path) -> None:
+        """Report that no process of a run is left."""
         with self._lock:
-            self._cells.pop(str(workdir), None)
+            self._runs.pop(str(workdir), None)
             self._send(str(workdir), 0)
 
     def close(self) -> None:
-        """Let the process search one last time and end; wait for it."""
+        """Let the process search a last time and end; wait for it."""
         with self._lock:
             if self._process is not None:
                 self._send("", None)
                 self._close_pipe(self._process)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_PATIENCE)
+                    self._process.wait(_EXIT_TIMEOUT)
 
     def reset_after_fork(self) -> None:
         """Start anew in a forked child: the reaper belongs to the parent, and its pipe must not stay open here."""
@@ -107,12 +106,12 @@ class Reaper:
         )
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)  # a stopped one reads nothing
-        for workdir, session in self._cells.items():
+        for workdir, session in self._runs.items():
             self._send(workdir, session)
 
     def _send(self, workdir: str, session: int | None) -> None:
         pipe = self._process.stdin if self._process else None
-        # A reaper that is gone is replaced at the next cell.
+        # A reaper that has ended is replaced at the next run.
         with contextlib.suppress(OSError):
             if pipe is not None and not pipe.closed:
                 pipe.write((json.dumps([workdir, session]) + "\n").encode())
@@ -131,56 +130,57 @@ os.register_at_fork(after_in_child=of_this_runner.reset_after_fork)
 
 
 def main(token: str) -> None:
-    """Run the reaper: read stdin until the runner is gone, then end what it left."""
+    """Run the reaper: read stdin until the runner has ended, then end its processes."""
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    cells: dict[str, int | None] = {}
-    in_order = False
+    runs: dict[str, int | None] = {}
+    is_clean_exit = False
     for line in sys.stdin.buffer:
         try:
             workdir, session = json.loads(line)
         except ValueError:  # the runner died while it wrote
             continue
         if not workdir:
-            in_order = True
+            is_clean_exit = True
         elif session == 0:
-            cells.pop(workdir, None)
+            runs.pop(workdir, None)
         else:
-            cells[workdir] = session
-    end(token, {session for session in cells.values() if session}, quiet_looks=1 if in_order else _QUIET_LOOKS)
-    for workdir in cells:
+            runs[workdir] = session
+    sessions = {session for session in runs.values() if session}
+    end(token, sessions, empty_searches=1 if is_clean_exit else _EMPTY_SEARCHES)
+    for workdir in runs:
         shutil.rmtree(workdir, ignore_errors=True)
 
 
-def end(token: str, sessions: Iterable[int], quiet_looks: int = _QUIET_LOOKS) -> None:
-    """Kill the runner's processes until `quiet_looks` searches in a row have found none."""
+def end(token: str, sessions: Iterable[int], empty_searches: int = _EMPTY_SEARCHES) -> None:
+    """Kill the runner's processes until `empty_searches` searches in a row have found none."""
     if not _PROC.is_dir():
         for session in sessions:
             with contextlib.suppress(OSError):
                 os.killpg(session, signal.SIGKILL)
         return
-    quiet = 0
-    for _ in range(_LOOKS):
-        found = list(members(f"{VARIABLE}={token}", set(sessions)))
-        quiet = 0 if found else quiet + 1
-        if quiet >= quiet_looks:
+    empty = 0
+    for _ in range(_MOST_SEARCHES):
+        pids = list(members(f"{VARIABLE}={token}", set(sessions)))
+        empty = 0 if pids else empty + 1
+        if empty >= empty_searches:
             return
-        for pid in found:
+        for pid in pids:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(_BETWEEN)
+        time.sleep(_PERIOD)
 
 
-def members(mark: str, sessions: Container[int]) -> Iterator[int]:
-    """Yield the pids of processes with the mark in their environment, or in one of the sessions, except zombies.
+def members(variable: str, sessions: Container[int]) -> Iterator[int]:
+    """Yield the pids of processes with a variable in their environment, or in one of the sessions, except zombies.
 
-    Every cell looks several times at every process, so this reads two files of each and makes no object of it.
+    It runs several times for each job, over all processes, so it reads two files of each and creates no objects.
 
     Args:
-        mark: `NAME=value`.
+        variable: `NAME=value`.
         sessions: ids of sessions.
     """
-    entry = os.fsencode(f"\0{mark}\0")
+    entry = os.fsencode(f"\0{variable}\0")
     for name in os.listdir(_PROC):  # noqa: PTH208 - names alone
         if not name.isdigit() or int(name) == os.getpid():
             continue

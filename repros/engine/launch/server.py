@@ -1,4 +1,4 @@
-"""One warm server, seen from the engine: its process, the messages to and from it, and the leaders that it forks."""
+"""One warm server on the engine's side: its process, the messages to and from it, and the leaders that it forks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,39 +19,35 @@ from typing import Any, TypeVar
 import psutil
 
 from repros.engine.launch import containment
-from repros.engine.launch.cold import arguments
-from repros.engine.launch.environ import for_cell, for_device
+from repros.engine.launch.environ import for_run
+from repros.engine.launch.job import Job, RunFolders
 from repros.engine.launch.patience import wait_for_answer
-from repros.engine.launch.supervise import CellDirs
 from repros.inside import contract
-from repros.model import Cell, Device
 
 T = TypeVar("T")
 
-_START = "from repros.inside import warm; warm.main()"
 _IMPORT_TIMEOUT = 300.0
-"""Seconds that a server gets for its imports."""
+"""Seconds to wait for a server's imports."""
 _FORK_TIMEOUT = 30.0
-"""Seconds that it gets to fork a leader; then it is killed, and the next cell gets a new server."""
+"""Seconds to wait for it to fork a leader; then it is killed, and the next job gets a new server."""
 _REPORT_TIMEOUT = 10.0
-"""Seconds that it gets to report a leader that has ended."""
+"""Seconds to wait for its report that a leader has ended."""
 _END_TIMEOUT = 2.0
-"""Seconds that a server gets to end its cells and itself; one that is importing reads no requests."""
-_LOOK = 1.0
-"""Seconds between two looks at whether it lives."""
+"""Seconds to wait for a server to end its jobs and itself; one that is importing reads no requests."""
+_POLL = 1.0
+"""Seconds between two checks whether it lives."""
 _UNINITIALISED = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-"""Lets libraries look for a GPU when they are imported without initialising CUDA, which does not survive a fork."""
+"""Lets libraries search for a GPU at their import without initialising CUDA, which does not survive a fork."""
 
 
 class ServerGoneError(OSError):
-    """A warm server that ended or does not answer; only the cells that ran on it are lost."""
+    """A warm server that ended or does not answer; only the jobs that ran on it are lost."""
 
 
 class Leader:
-    """A cell's leader: the forked process that takes the place of a launcher."""
+    """A job's leader: the forked process that replaces a launcher; a :class:`repros.engine.launch.job.MainProcess`."""
 
     def __init__(self, pid: int, status: Future[int], server: subprocess.Popen[bytes]) -> None:
-        """Wrap a leader's pid, its future wait status, and the server that reports it."""
         self.pid = pid
         self._status = status
         self._server = server
@@ -68,12 +64,12 @@ class Leader:
         """Make sure that it has ended.
 
         Right after its fork it is still in the server's session, where containment does not find it: it may have been
-        stopped there, or hang in what a library does after a fork.
+        stopped there, or hang in a library's fork handler.
 
         Raises:
             ServerGoneError: the server does not report its end, and was killed.
         """
-        if self.wait(_LOOK):
+        if self.wait(_POLL):
             return
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self.pid)
@@ -95,35 +91,39 @@ class Server:
     def __init__(
         self,
         python: Path,
-        device: Device,
-        processes: int,
+        program: str,
         modules: Sequence[str],
+        environ: Mapping[str, str],
         log: Path,
+        *,
+        workdir: Path | None = None,
         report_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Start the server without waiting for its imports.
 
         Args:
             python: the interpreter of the environment under test.
-            device: the device that its cells run on.
-            processes: how many devices its cells see.
+            program: the server's own side, for `python -c`: it calls :func:`repros.inside.warm.main`.
             modules: what to import once.
+            environ: its environment variables.
             log: the file for its stdout and stderr.
+            workdir: its working folder; None: that of this process.
             report_progress: receives lines of progress while it does not answer.
         """
         self._name, self._report_progress = f"the process that imports the libraries of {python}", report_progress
-        self._mark = uuid.uuid4().hex
+        self._token = uuid.uuid4().hex
         self._imported = set(modules)
         self._channel, its_end = socket.socketpair()
         self._channel.settimeout(_IMPORT_TIMEOUT)
         try:
             with its_end, log.open("ab") as output:
                 self._process = subprocess.Popen(
-                    [str(python), "-c", _START, *modules],
+                    [str(python), "-c", program, *modules],
                     stdin=its_end.fileno(),
                     stdout=output,
                     stderr=output,
-                    env=for_device(device, processes) | {contract.SERVER: self._mark} | _UNINITIALISED,
+                    cwd=workdir,
+                    env={**environ, contract.SERVER: self._token, **_UNINITIALISED},
                     start_new_session=True,
                 )
         except BaseException:
@@ -147,8 +147,8 @@ class Server:
         """Its process id."""
         return self._process.pid
 
-    def launch(self, cell: Cell, dirs: CellDirs, modules: Sequence[str]) -> Leader:
-        """Ask the server to fork the cell's leader.
+    def launch(self, job: Job, folders: RunFolders) -> Leader:
+        """Ask the server to fork the job's leader.
 
         Raises:
             ServerGoneError: the server ended, or did not answer in time.
@@ -158,28 +158,29 @@ class Server:
             id_, status = next(self._ids), Future[int]()
             self._statuses[id_] = status
             request = {
-                "argv": arguments(cell),
-                "cwd": str(dirs.workdir),
-                "environ": for_cell(cell, dirs.folder, dirs.workdir, dirs.log),
-                "ranks": cell.processes,
-                "log": str(dirs.log),
+                **job.request,
+                "argv": job.arguments,
+                "cwd": str(folders.workdir),
+                "environ": for_run(job, folders),
+                "ranks": job.ranks,
+                "log": str(folders.log),
             }
             with self._lock:  # an import delays every later request
-                self._import(modules)
+                self._import(job.modules)
                 pid = self._ask(id_, request)
             return Leader(self._wait_for(pid, _FORK_TIMEOUT), status, self._process)
         except (OSError, TimeoutError) as error:
             self._process.kill()
-            self._process.wait()  # so that it is not `alive` for the next cell
+            self._process.wait()  # then it is not `alive` for the next job
             raise ServerGoneError(f"the warm server {self.pid} does not answer: {error}") from error
 
     def ask_to_end(self) -> None:
-        """End the requests, upon which the server ends its cells and itself."""
+        """Close the channel of requests, upon which the server ends its jobs and itself."""
         with contextlib.suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """End the server and every cell that it still runs."""
+        """End the server and every job that it still runs."""
         self.ask_to_end()
         if not self._ready.done():
             self._process.kill()  # it reads requests only after its imports
@@ -191,11 +192,11 @@ class Server:
         self._listener.join()
 
     def _wait_for(self, answer: Future[T], limit: float) -> T:
-        """Return an answer of the server; raise OSError if it is gone, stopped, or takes longer."""
+        """Return an answer of the server; raise OSError if it has ended, is stopped, or timed out."""
         return wait_for_answer(answer.result, self.pid, limit, self._name, self._report_progress)
 
     def _import(self, names: Sequence[str]) -> None:
-        """Let the server import the modules that it lacks, and wait for that."""
+        """Make the server import the modules that it lacks, and wait for that."""
         missing = [name for name in names if name not in self._imported]
         if missing:
             self._wait_for(self._ask(next(self._ids), {"import": missing}), _IMPORT_TIMEOUT)
@@ -208,7 +209,7 @@ class Server:
         return answer
 
     def _listen(self) -> None:
-        """Receive the server's answers until it ends; then fail all that still wait for one."""
+        """Receive the server's answers until it ends; then fail all pending futures."""
         try:
             for answer in self._received():
                 if "ready" in answer:
@@ -221,13 +222,13 @@ class Server:
             self._fail_all()
 
     def _received(self) -> Iterator[dict[str, Any]]:
-        """Yield the server's answers until it ends, even if a process that a library started keeps the channel open."""
+        """Yield the server's answers until it ends, even if a library's process keeps the channel open."""
         pending = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ)
             while True:
                 has_ended = not self.alive
-                if not selector.select(_LOOK):
+                if not selector.select(_POLL):
                     if has_ended:
                         return
                     continue
@@ -241,19 +242,19 @@ class Server:
                 yield from map(json.loads, lines)
 
     def _fail_all(self) -> None:
-        """End a server that sends nothing any more, with what it has forked, and fail everything that waits for it."""
+        """End a server that sends no more answers, with the processes it forked, and fail all pending futures."""
         try:
             code = self._process.wait(_END_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
         if code != 0:
-            containment.end_marked(contract.SERVER, self._mark)
+            containment.end_all_with(contract.SERVER, self._token)
         gone = ServerGoneError(f"it ended with {code}")
-        self._fail(gone)  # before the lock, which is held by who waits for an import
+        self._fail(gone)  # before the lock, which a thread that waits for an import holds
         with self._lock:
             self._channel.close()
-        self._fail(gone)  # what was asked in between; from now on, asking fails
+        self._fail(gone)  # requests sent in between; later ones fail to be sent
 
     def _fail(self, error: ServerGoneError) -> None:
         waiting: list[Future[Any]] = [self._ready, *self._answers.values(), *self._statuses.values()]

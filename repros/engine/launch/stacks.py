@@ -1,4 +1,4 @@
-"""Python stacks of running processes: requested by a signal, written by faulthandler, read as threads and frames."""
+"""Stack traces of running Python processes: requested by a signal, written by faulthandler, parsed into frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from repros.engine.launch import containment
 from repros.inside.recorder import STACKS_SIGNAL
 
 _TIMEOUT = 1.0
-"""Seconds that the processes get to write their stacks."""
+"""Seconds to wait for the processes to write their stacks."""
 _POLL = 0.05
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+|\?+) in (?P<function>.*)$')
@@ -26,7 +26,6 @@ class StackFrame:
     """One call on a stack."""
 
     file: str
-    """The file's path."""
     line: str
     function: str
 
@@ -41,12 +40,12 @@ StackTrace = tuple[StackFrame, ...]
 
 @dataclass(frozen=True)
 class StackDump:
-    """The stacks that one request has brought, of the processes that have written them."""
+    """The stacks that processes have written upon one request."""
 
     begins: Mapping[int, int]
     """Bytes of each process's file before this request."""
     texts: Mapping[int, str]
-    """What each process has written since, as it is in the file."""
+    """What each process has written since, unparsed."""
 
 
 def stacks_file(folder: Path, pid: int) -> Path:
@@ -55,20 +54,20 @@ def stacks_file(folder: Path, pid: int) -> Path:
 
 
 def take(folder: Path, processes: Iterable[psutil.Process]) -> StackDump:
-    """Request the stacks of processes that recorded their start, and wait until they are written.
+    """StackDump the stacks of processes that recorded their start, and wait until they are written.
 
-    A stopped process writes none, nor does one that has not told faulthandler about its file yet.
+    A stopped process writes none, nor does one that has not enabled faulthandler yet.
     """
-    asked = {process.pid: process for process in processes}
-    begins = {pid: _size(stacks_file(folder, pid)) for pid in asked}
-    containment.signal_all(asked.values(), STACKS_SIGNAL)
+    targets = {process.pid: process for process in processes}
+    begins = {pid: _size(stacks_file(folder, pid)) for pid in targets}
+    containment.signal_all(targets.values(), STACKS_SIGNAL)
     until = time.monotonic() + _TIMEOUT
     before, sizes = begins, dict(begins)
-    # A text is complete when it has not grown between two looks.
-    while time.monotonic() < until and (before != sizes or any(sizes[pid] == begins[pid] for pid in asked)):
+    # A text is complete when it has not grown between two polls.
+    while time.monotonic() < until and (before != sizes or any(sizes[pid] == begins[pid] for pid in targets)):
         time.sleep(_POLL)
-        before, sizes = sizes, {pid: _size(stacks_file(folder, pid)) for pid in asked}
-    written = {pid: read_from(stacks_file(folder, pid), begins[pid]) for pid in asked}
+        before, sizes = sizes, {pid: _size(stacks_file(folder, pid)) for pid in targets}
+    written = {pid: read_from(stacks_file(folder, pid), begins[pid]) for pid in targets}
     return StackDump(begins, {pid: text for pid, text in written.items() if text})
 
 
@@ -78,13 +77,13 @@ def threads(text: str) -> list[StackTrace]:
     faulthandler walks the interpreter's list of threads, which begins with the newest (`_Py_DumpTracebackThreads`, in
     Python's `traceback.c`).
     """
-    found: list[list[StackFrame]] = []
+    traces: list[list[StackFrame]] = []
     for line in text.splitlines():
         if _THREAD.match(line):
-            found.append([])
-        elif found and (frame := _FRAME.match(line)):
-            found[-1].append(StackFrame(frame["file"], frame["line"], frame["function"]))
-    return [tuple(frames) for frames in found]
+            traces.append([])
+        elif traces and (frame := _FRAME.match(line)):
+            traces[-1].append(StackFrame(frame["file"], frame["line"], frame["function"]))
+    return [tuple(frames) for frames in traces]
 
 
 def read_from(file: Path, begin: int) -> str:

@@ -1,17 +1,17 @@
-"""What a stack waits for: whether a process is inside a call that ends only when other ranks act.
+"""Whether a stack trace shows a process inside a call that ends only when other ranks act.
 
-Read in the sources of torch 2.0.1 and 2.15.0, the oldest and the newest of the stacks. All that Python shows of such a
-wait is the function that called into C++; whether it really waits there is seen by :mod:`standstill`.
+Source: torch 2.0.1 and 2.15.0, the oldest and the newest of the stacks. Python shows only the function that called into
+C++; :mod:`repros.engine.launch.deadlock` observes whether the call really waits.
 """
 
 from __future__ import annotations
 
 from repros.engine.launch.stacks import StackFrame, StackTrace
 
-Places = tuple[tuple[str, str], ...]
-"""Ends of files' paths, each with the name of a function in it, or with none for all of them."""
+Calls = tuple[tuple[str, str], ...]
+"""Pairs of the end of a file's path and the name of a function there; an empty name means all its functions."""
 
-_FOR_RANKS: Places = (
+_FOR_RANKS: Calls = (
     # Every collective, `send` and `recv`, `barrier`, and `destroy_process_group`, which waits for pending work.
     ("torch/distributed/distributed_c10d.py", ""),
     ("torch/distributed/_functional_collectives.py", ""),
@@ -23,38 +23,38 @@ _FOR_RANKS: Places = (
     ("torch/autograd/__init__.py", "grad"),
     ("torch/autograd/graph.py", "_engine_run_backward"),
 )
-"""Files of torch, and functions in them where not all wait, from which C++ that waits for other ranks is called."""
-_WITH_A_TIMEOUT: Places = (("torch/distributed/distributed_c10d.py", "monitored_barrier"),)
-"""Ends by itself, after the timeout that it was given."""
+"""Functions of torch that call into C++ code that waits for other ranks."""
+_WITH_A_TIMEOUT: Calls = (("torch/distributed/distributed_c10d.py", "monitored_barrier"),)
+"""Ends by itself, after its own timeout."""
 
-_FOR_CHILDREN: Places = (
+_FOR_CHILDREN: Calls = (
     ("torch/multiprocessing/spawn.py", "join"),
     ("multiprocessing/process.py", "join"),
     ("subprocess.py", "wait"),
 )
-"""Where a launcher, which is no rank, waits for the ranks that it has started."""
+"""Functions in which a launcher, which is no rank, waits for the ranks that it has started."""
 
-_AT_EXIT: Places = (
+_AT_EXIT: Calls = (
     *_FOR_RANKS[:1],
     ("multiprocessing/process.py", "join"),
     ("multiprocessing/util.py", "_exit_function"),
     ("repros/inside/leader.py", "run_and_leave"),
 )
-"""Where a rank whose script has returned waits: in what libraries do at the interpreter's exit."""
+"""Functions of libraries in which a rank waits at the interpreter's exit, after its script has returned."""
 
-_BESIDE_A_HANG: Places = (
+_BACKGROUND: Calls = (
     # Progress bars.
     ("tqdm/_monitor.py", "run"),
     ("rich/live.py", "run"),
     ("callbacks/progress/rich_progress.py", "run"),
-    # Ends the ranks if one has failed, and looks every five seconds.
+    # Polls every five seconds, and ends the ranks if one has failed.
     ("strategies/launchers/subprocess_script.py", "run"),
     # Sends what the main thread has put into a queue, such as indices to a data loader's workers.
     ("multiprocessing/queues.py", "_feed"),
 )
-"""What further threads may run that go on for ever beside a hang and release no rank."""
+"""Functions of background threads that run on during a deadlock and release no rank."""
 
-_PLUMBING: Places = (
+_PLUMBING: Calls = (
     ("selectors.py", ""),
     ("threading.py", ""),
     ("subprocess.py", ""),
@@ -62,15 +62,15 @@ _PLUMBING: Places = (
     ("multiprocessing/popen_fork.py", ""),
     ("torch/_ops.py", ""),
 )
-"""Below a call that waits: they say how, and not for what."""
+"""Inner calls that implement a wait, and do not show for what."""
 
 
 def call_that_waits(threads: list[StackTrace], *, is_rank: bool, is_finished: bool) -> str | None:
-    """Return the function in which a process waits for ranks, or None if one of its threads may do something else.
+    """Return the function in which a process waits for ranks, or None if one of its threads may do other work.
 
     Args:
         threads: the stack of each thread, the main thread's last.
-        is_rank: whether the process is a rank, and not a launcher.
+        is_rank: whether the process is a rank rather than a launcher.
         is_finished: whether its script has returned.
     """
     if not threads or not all(map(_releases_nobody, threads[:-1])):
@@ -82,19 +82,17 @@ def call_that_waits(threads: list[StackTrace], *, is_rank: bool, is_finished: bo
 
 
 def _releases_nobody(stack: StackTrace) -> bool:
-    """Return whether a further thread has no Python code to run, is one of those beside a hang, or waits for ranks."""
-    return (
-        not stack or any(_is_any(frame, _BESIDE_A_HANG) for frame in stack) or _waits_in(stack, _FOR_RANKS) is not None
-    )
+    """Return whether a further thread runs no Python code, is a background thread, or waits for ranks itself."""
+    return not stack or any(_is_any(frame, _BACKGROUND) for frame in stack) or _waits_in(stack, _FOR_RANKS) is not None
 
 
-def _waits_in(stack: StackTrace, places: Places) -> str | None:
-    """Return the function of the innermost call, but for those that only say how one waits, if it is in the places."""
-    frame = next((frame for frame in stack if _is_any(frame, places) or not _is_any(frame, _PLUMBING)), None)
-    if frame is None or not _is_any(frame, places) or _is_any(frame, _WITH_A_TIMEOUT):
+def _waits_in(stack: StackTrace, calls: Calls) -> str | None:
+    """Return the function of the innermost call that is no plumbing, if it is one of `calls`."""
+    frame = next((frame for frame in stack if _is_any(frame, calls) or not _is_any(frame, _PLUMBING)), None)
+    if frame is None or not _is_any(frame, calls) or _is_any(frame, _WITH_A_TIMEOUT):
         return None
     return frame.function
 
 
-def _is_any(frame: StackFrame, places: Places) -> bool:
-    return any(frame.is_in(file) and function in {"", frame.function} for file, function in places)
+def _is_any(frame: StackFrame, calls: Calls) -> bool:
+    return any(frame.is_in(file) and function in {"", frame.function} for file, function in calls)

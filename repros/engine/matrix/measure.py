@@ -10,9 +10,11 @@ from pathlib import Path
 from repros.engine import record
 from repros.engine.environment import Targets
 from repros.engine.evidence import Measurement, Unit
+from repros.engine.local import HERE
 from repros.engine.matrix.ahead import EnvironmentAhead
 from repros.engine.matrix.worklist import Worklist, WorklistEntry, pending
-from repros.engine.pipeline import HERE, Observer, RunOptions, run_specs
+from repros.engine.pipeline import run_specs
+from repros.engine.run_options import Observer, RunOptions
 from repros.model import CellResult, Verdict
 
 _DEFAULT_OPTIONS = RunOptions(keep_environments=False)
@@ -80,8 +82,8 @@ def measure(
             where = Targets((stack.name,), known={stack.name: stack})
             with contextlib.closing(run_specs(specs[stack.name], where, results, observer, options)) as judged:
                 for result in judged:
-                    for next_environment in ahead[number + 1 : number + 2] if options.engine is HERE else ():
-                        next_environment.start()
+                    for following in ahead[number + 1 : number + 2] if options.engine in {None, HERE} else ():
+                        following.start()
                     yield result
                     if measurement := collector.add(result):
                         store(measurement)

@@ -11,8 +11,8 @@ from repros.engine.environment import locked_environment
 from repros.engine.evidence import Evidence, Measurement, Unit
 from repros.engine.inventory import Inventory
 from repros.engine.local import plan_slots
-from repros.engine.pipeline import RunOptions
 from repros.engine.plan import CellSpec, Selection, plan, select
+from repros.engine.run_options import RunOptions
 from repros.engine.schedule import simulate
 from repros.model import Cell, Device, Environment, Repro, Stack
 from repros.model.catalogue import Catalogue

@@ -1,4 +1,4 @@
-"""The file of answers: what each probed release showed, so that an interrupted bisection can be resumed."""
+"""The file of answers of the examined releases, by which an interrupted bisection can be resumed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ReleaseAnswer:
     key: str
     """The question's digest for this release."""
     shown: str = ""
-    """What its runs showed, where the question is which releases show the same; empty if they gave no answer.
+    """What its runs showed, for a question of which releases show the same; empty if they gave no answer.
 
-    Such a question decides the answer anew each time, by the two releases that it compares the others with.
+    Such a question derives the answer anew each time, by comparison with two of the releases.
     """
 
     @property
     def text(self) -> str:
-        """The answer and why, in a line; without the answer where that is to be decided."""
+        """The answer and the reason in a line; without the answer if it is derived later."""
         return self.why if self.shown else f"{self.answer}: {self.why}"
 
 
@@ -40,14 +40,14 @@ def read_answers(file: Path) -> Iterator[ReleaseAnswer]:
     """Yield the answers of earlier bisections; a line that an interrupt left incomplete is skipped."""
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
         try:
-            found: dict[str, Any] = json.loads(line)
-            yield ReleaseAnswer(**{**found, "answer": Answer(found["answer"])})
+            record: dict[str, Any] = json.loads(line)
+            yield ReleaseAnswer(**{**record, "answer": Answer(record["answer"])})
         except (ValueError, KeyError, TypeError):
             continue
 
 
 def append_answer(file: Path, answer: ReleaseAnswer) -> None:
-    """Append an answer; not one without versions, because a failed installation may work the next time."""
+    """Append an answer, unless it has no versions, since a failed installation may work the next time."""
     if answer.versions:
         make_folder(file.parent)
         with file.open("a", encoding="utf-8") as opened:

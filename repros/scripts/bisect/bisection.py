@@ -1,4 +1,4 @@
-"""One bisection: its question, and the answers and boundaries that it found."""
+"""One bisection: its question, its answers and its boundaries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Releases that cannot be imported on a stack: seen by one import before any cell runs, and remembered for all repros.
+"""Releases that cannot be imported on a stack: detected by one import before any run, and cached for all repros.
 
-A release is often older or newer than what surrounds it: an early Lightning does not import beside a late setuptools.
-A run would find that out twice, and so would every other repro.
+A release is often older or newer than the packages of the stack: an early Lightning does not import with a late
+setuptools. Without the import every run would fail, of this repro and of every other.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ImportFailure:
     why: str
     """`ImportError: cannot import name ...`, on one line."""
     note: str = ""
-    """With which dependencies it was tried, and whether it is remembered."""
+    """The dependencies of the attempt, and whether the failure is from the cache."""
     lasting: bool = True
     """Whether another try would end alike; not if the machine may be to blame."""
 
@@ -56,7 +56,7 @@ class ImportFailure:
 
 
 def imported_modules(script: Path) -> list[str]:
-    """Return the modules outside the standard library that a script imports at its top level, in their order."""
+    """Return the modules outside the standard library that a script imports at its top level, in order."""
     names: list[str] = []
     for node in ast.parse(script.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
@@ -69,7 +69,7 @@ def imported_modules(script: Path) -> list[str]:
 def try_imports(python: Path, modules: Sequence[str], processes: Processes) -> ImportFailure | None:
     """Import modules with an interpreter, in a process of its own; return the first that fails.
 
-    The bytecode of what it imports is written, so that the cells find it.
+    Their bytecode is written, which makes the runs start faster.
 
     Raises:
         CancelledError: the bisection has ended.
@@ -84,14 +84,14 @@ def try_imports(python: Path, modules: Sequence[str], processes: Processes) -> I
         # SIGKILL comes from outside, such as where memory is short.
         lasting = code != -signal.SIGKILL
         return ImportFailure(modules[0], f"the interpreter ended by signal {-code}", lasting=lasting)
-    # Without the names of this machine's folders, because answers are kept as evidence.
+    # Without the names of this machine's folders, since answers are recorded as evidence.
     printed = printed.replace(str(python.parents[1]), "ENVIRONMENT")
     module, _, why = printed.strip().rpartition("\n" * 2)[2].partition("\n")
     return ImportFailure(module, " ".join(why.split())[:_LONGEST]) if module in modules and why else None
 
 
 def is_documented(failure: ImportFailure, signature: Signature) -> bool:
-    """Return whether a failed import is the documented failure itself, which then has to be run."""
+    """Return whether a failed import shows the documented failure itself, which then has to be run."""
     return any(normalise(text) in normalise(failure.why) for text in signature.match)
 
 
@@ -99,7 +99,7 @@ class ImportMemory:
     """The releases that could not be imported, by stack and module, in a file that all bisections share."""
 
     def __init__(self, file: Path, stack: Stack) -> None:
-        """Read what earlier bisections found on this stack."""
+        """Read the failures of earlier bisections on this stack."""
         self.file = file
         pins = sorted(map(str, stack.pins.values()))
         self._stack = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()[:16]
@@ -107,24 +107,24 @@ class ImportMemory:
         self._lock = threading.Lock()
 
     def find(self, release: str, modules: Sequence[str], as_of: dt.date | None = None) -> ImportFailure | None:
-        """Return what is known to fail.
+        """Return a known failure of one of the modules; None if there is none.
 
         Args:
             release: `lightning==2.0.1`.
-            modules: what to import.
+            modules: the modules to import.
             as_of: the day whose dependencies are installed; None for those of the stack.
         """
         day = str(as_of or "")
         return next((known for name in modules if (known := self._known.get((release, name, day)))), None)
 
     def keep(self, release: str, failure: ImportFailure, as_of: dt.date | None = None) -> None:
-        """Remember a failure, unless another try may end otherwise."""
+        """Record a failure, unless another attempt may end otherwise."""
         if not failure.lasting:
             return
-        found = {"release": release, "module": failure.module, "as_of": str(as_of or "")}
-        line = {"stack": self._stack, **found, "why": failure.why, "note": failure.note}
+        key = {"release": release, "module": failure.module, "as_of": str(as_of or "")}
+        line = {"stack": self._stack, **key, "why": failure.why, "note": failure.note}
         with self._lock:
-            self._known[release, failure.module, found["as_of"]] = _remember(failure.module, failure.why, failure.note)
+            self._known[release, failure.module, key["as_of"]] = _remember(failure.module, failure.why, failure.note)
             make_folder(self.file.parent)
             with self.file.open("a", encoding="utf-8") as opened:
                 # A line of its own, even after a line that an interrupt left incomplete.
@@ -133,17 +133,17 @@ class ImportMemory:
     def _read(self) -> Iterator[tuple[tuple[str, str, str], ImportFailure]]:
         for line in self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else ():
             try:
-                found = json.loads(line)
-                key, failure = _parse(found)
-                if found["stack"] == self._stack:
+                record = json.loads(line)
+                key, failure = _parse(record)
+                if record["stack"] == self._stack:
                     yield key, failure
             except (ValueError, KeyError, TypeError):
                 continue
 
 
-def _parse(found: Mapping[str, Any]) -> tuple[tuple[str, str, str], ImportFailure]:
-    release, module, as_of = (str(found[key]) for key in ("release", "module", "as_of"))
-    return (release, module, as_of), _remember(module, str(found["why"]), str(found["note"]))
+def _parse(record: Mapping[str, Any]) -> tuple[tuple[str, str, str], ImportFailure]:
+    release, module, as_of = (str(record[key]) for key in ("release", "module", "as_of"))
+    return (release, module, as_of), _remember(module, str(record["why"]), str(record["note"]))
 
 
 def _remember(module: str, why: str, note: str) -> ImportFailure:

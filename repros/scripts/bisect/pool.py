@@ -1,4 +1,4 @@
-"""What probes the releases of a question, several side by side: this machine, each job in a copy of the environment."""
+"""Pools, which examine several releases at once: on this machine, each job in a copy of the environment."""
 
 from __future__ import annotations
 
@@ -23,47 +23,48 @@ from repros.model import Device
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.imports import ImportMemory
 from repros.scripts.bisect.question import ReleaseQuestion
-from repros.scripts.bisect.runner import Examine, ReleaseRunner, examine
+from repros.scripts.bisect.runner import ReleaseRunner
 
 JOB_MEMORY = 2 * 10**9
-"""Bytes that a job may take: the imports of a server, and the ranks that it forks."""
+"""Memory of a job in bytes: the imports of a server, and the ranks that it forks."""
 
 
 class Pool(Protocol):
-    """What probes releases: this machine (:class:`LocalPool`), or the nodes of a cluster."""
+    """Examines releases: on this machine (:class:`LocalPool`), or on the nodes of a cluster."""
 
     @property
     def width(self) -> int:
-        """How many releases it probes side by side."""
+        """Number of releases that it examines at once."""
 
     def submit(self, release: PackageRelease) -> Future[ReleaseAnswer]:
-        """Begin to probe a release, or queue it.
+        """Start or queue the examination of a release.
 
         Raises:
             EnvironmentFailedError: the stack's environment cannot be made; the future may raise it, too.
         """
 
     def close(self) -> None:
-        """End what runs, which then gives no answer."""
+        """End the running examinations, which then give no answer."""
 
 
 Q = TypeVar("Q", bound=ReleaseQuestion)
 OpenPool = Callable[[Q, Path, ImportMemory, ReportProgress, int | None], Pool]
-"""Opens a pool for a question: the file of answers, beside which the logs go; the memory; who receives progress; jobs.
+"""Opens a pool for a question.
 
-The jobs are how many releases are probed side by side; None: as many as there is room for.
+Its other arguments are the file of answers, next to which the logs go, the memory, a receiver of progress, and the
+number of releases to examine at once; None: as many as resources allow.
 """
 
 
 def jobs_for(question: ReleaseQuestion, cores: int, memory: int) -> int:
-    """Return how many releases to probe side by side: one for each core if memory allows, and one on GPUs.
+    """Return the number of releases to examine at once: one per core if memory allows, and one on GPUs.
 
     Args:
         question: the question.
         cores: the cores of the machine.
         memory: its bytes.
     """
-    if question.spec.device is Device.CUDA:
+    if question.device is Device.CUDA:
         return 1
     return max(1, min(cores, memory // JOB_MEMORY))
 
@@ -71,7 +72,7 @@ def jobs_for(question: ReleaseQuestion, cores: int, memory: int) -> int:
 class LocalPool:
     """Releases on this machine, in as many threads as jobs.
 
-    Each makes a copy of the stack's environment with its first release; the end removes them.
+    Each makes a copy of the stack's environment for its first release; closing the pool removes them.
     """
 
     def __init__(
@@ -81,14 +82,11 @@ class LocalPool:
         memory: ImportMemory,
         report_progress: ReportProgress,
         jobs: int | None = None,
-        *,
-        examiner: Examine = examine,
     ) -> None:
-        """Make nothing yet; :data:`OpenPool` explains the arguments, and :data:`Examine` the last one."""
+        """Prepare without making anything; :data:`OpenPool` explains the arguments."""
         here = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
         self.width = jobs or jobs_for(question, *here)
         self._question, self._out, self._memory, self._report_progress = question, out, memory, report_progress
-        self._examine = examiner
         self._threads: ThreadPoolExecutor | None = None
         self._processes = Processes()
         self._copies = ExitStack()
@@ -96,11 +94,11 @@ class LocalPool:
         self._lock = threading.Lock()
 
     def submit(self, release: PackageRelease, gpus: tuple[str, ...] = ()) -> Future[ReleaseAnswer]:
-        """Begin to probe a release, on these GPUs of this machine; :class:`Pool` explains it."""
+        """Start or queue the examination of a release on these GPUs; :class:`Pool` explains it."""
         return self._ensure_threads().submit(self._probe, release, gpus)
 
     def close(self) -> None:
-        """End what runs, and remove the copies."""
+        """End the running examinations, and remove the copies."""
         self._processes.stop()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
@@ -116,10 +114,7 @@ class LocalPool:
             # In this thread, which an interrupt reaches, since it may be a download of gigabytes.
             python = environments.ensure(question.stack, self._report_progress)
             self._stacks_own = probe(
-                python,
-                question.stack.name,
-                sim=question.spec.device is Device.SIM,
-                report_progress=self._report_progress,
+                python, question.stack.name, sim=question.device is Device.SIM, report_progress=self._report_progress
             )
             self._runs = new_log_folder(self._out)
             watch = self._processes.watch
@@ -128,18 +123,18 @@ class LocalPool:
 
     def _probe(self, release: PackageRelease, gpus: tuple[str, ...]) -> ReleaseAnswer:
         with self._take_runner() as runner:
-            found = runner.probe(release, self._memory, self.log_folder(release), gpus)
+            answer = runner.probe(release, self._memory, self.log_folder(release), gpus)
         self._processes.check()
-        return found
+        return answer
 
     @contextmanager
     def _take_runner(self) -> Iterator[ReleaseRunner]:
-        """Lend a runner that no other thread has, and make one if all are lent: at most one for each thread."""
+        """Yield a runner that no other thread uses, and make one if all are in use: at most one per thread."""
         with self._lock:
             runner = self._free.pop() if self._free else None
         if runner is None:
             python = self._copies.enter_context(copy(self._question.stack, self._report_progress))
-            runner = ReleaseRunner(self._question, self._stacks_own, python, self._processes, self._examine)
+            runner = ReleaseRunner(self._question, self._stacks_own, python, self._processes)
         try:
             yield runner
         finally:

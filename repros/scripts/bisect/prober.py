@@ -1,4 +1,4 @@
-"""The answers of a bisection's releases: known from an earlier one, or probed by a pool."""
+"""The answers of a bisection's releases: recorded by an earlier one, or examined by a pool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from repros.scripts.bisect.search import Answer
 class Prober:
     """Source of answers for the releases of one question, to be used as a context manager.
 
-    It takes an answer from an earlier bisection if there is one. Otherwise the pool probes the release.
+    An answer of an earlier bisection is used again. Otherwise the pool examines the release.
     """
 
     def __init__(
@@ -34,23 +34,23 @@ class Prober:
         jobs: int | None = None,
         open_pool: OpenPool[Q] = LocalPool,
     ) -> None:
-        """Take the earlier answers from the folder, and keep new answers and logs there.
+        """Read the earlier answers from the folder, and write new answers and logs there.
 
         Args:
             question: the question.
             folder: for answers and logs.
             report_progress: receives a line for every answer, and lines of progress.
-            jobs: how many releases to probe side by side; None: as many as there is room for.
-            open_pool: opens what probes them.
+            jobs: number of releases to examine at once; None: as many as resources allow.
+            open_pool: opens the pool that examines them.
 
         Raises:
             ReprosError: the pool cannot be opened.
         """
         self.answers: dict[int, ReleaseAnswer] = {}
         """The answers so far, by the release's number."""
-        self._decide: Callable[[ReleaseAnswer], Answer] = lambda found: found.answer
+        self._decide: Callable[[ReleaseAnswer], Answer] = lambda answer: answer.answer
         self._wanted, self._under_way = set[int](), set[int]()
-        """The numbers that this search has begun, and those that are looked for, by an earlier one too."""
+        """The numbers that this search has begun, and those under examination, for earlier searches too."""
         self._question: ReleaseQuestion = question
         self._file = folder / "answers.jsonl"
         self._memory = ImportMemory(folder.parent / "imports.jsonl", question.stack)
@@ -62,7 +62,7 @@ class Prober:
 
     @property
     def width(self) -> int:
-        """How many releases are probed side by side."""
+        """Number of releases that are examined at once."""
         return self._pool.width
 
     def __enter__(self) -> Self:
@@ -74,27 +74,27 @@ class Prober:
         self._pool.close()
 
     def begin_search(self, decide: Callable[[ReleaseAnswer], Answer]) -> None:
-        """Begin another search of the same releases; what an earlier one still waits for is no answer of this one.
+        """Begin another search of the same releases; pending answers of an earlier search are not answers of this one.
 
         Args:
-            decide: gives the answer of a release where its runs alone do not.
+            decide: returns the answer of a release, if its runs alone do not determine it.
         """
         self._decide = decide
         self._wanted.clear()
 
     def begin(self, number: int) -> None:
-        """Begin to look for the answer of the release of this number, unless an earlier search has."""
+        """Begin to determine the answer of a release by its number, unless an earlier search has."""
         self._wanted.add(number)
         if number in self._under_way:
             return
         self._under_way.add(number)
         release = self._question.releases[number]
-        found = self.answers.get(number) or self._earlier.get(self._question.key(release)) or self._recall(release)
-        if found is None:
+        answer = self.answers.get(number) or self._earlier.get(self._question.key(release)) or self._recall(release)
+        if answer is None:
             self._pool.submit(release).add_done_callback(lambda done: self._done.put((number, self._kept(done))))
         else:
             future = Future[ReleaseAnswer]()
-            future.set_result(found)
+            future.set_result(answer)
             self._done.put((number, future))
 
     def next_answer(self) -> tuple[int, Answer]:
@@ -105,17 +105,17 @@ class Prober:
         """
         while True:
             number, future = self._done.get()
-            found, release = future.result(), self._question.releases[number]
+            answer, release = future.result(), self._question.releases[number]
             if number not in self.answers:
-                self._report_progress(f"{self._question.package} {release.version} ({release.date}): {found.text}")
-            self.answers[number] = found
+                self._report_progress(f"{self._question.package} {release.version} ({release.date}): {answer.text}")
+            self.answers[number] = answer
             self._under_way.discard(number)
             if number in self._wanted:
                 self._wanted.discard(number)
-                return number, self._decide(found)
+                return number, self._decide(answer)
 
     def _kept(self, done: Future[ReleaseAnswer]) -> Future[ReleaseAnswer]:
-        """Write an answer down as soon as it is there, in the thread that has it; return it, or why it cannot be."""
+        """Record an answer in the thread that produced it; return it, or the error that prevented that."""
         if not done.cancelled() and done.exception() is None:
             try:
                 with self._lock:
@@ -127,6 +127,6 @@ class Prober:
         return done
 
     def _recall(self, release: PackageRelease) -> ReleaseAnswer | None:
-        """Return the answer for a release that another bisection could not import, whatever its dependencies."""
+        """Return the answer for a release that another bisection could not import with any dependencies."""
         known = recall(self._question, release, self._memory, release.date)
         return no_answer(self._question, release, str(known)) if known else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -13,24 +13,24 @@ from packaging.version import Version
 
 from repros.engine.digest.inputs import inputs
 from repros.engine.environment import locked_environment
+from repros.engine.environments.processes import Processes
 from repros.engine.environments.releases import PackageRelease
-from repros.engine.plan import CellSpec
-from repros.model import Signature, Stack
+from repros.engine.plan import CellSpec, plan
+from repros.model import Cell, Device, Environment, Stack, Unavailable
 from repros.model.errors import ReprosError
-from repros.scripts.bisect.imports import imported_modules
+from repros.scripts.bisect.examine import MAX_RUNS, NEEDED_RUNS, Examination, examine_cell
+from repros.scripts.bisect.imports import ImportFailure, imported_modules, is_documented
 
 ANSWERS = Path(".repros/bisect")
 """Folder of the bisections' answers and logs, relative to the working directory."""
-NEEDED_RUNS, MAX_RUNS = 2, 3
-"""Runs that must agree on a release, and the most runs of one release."""
 
 
 class ReleaseQuestion(Protocol):
-    """What a question of a package's releases consists of, whatever is asked of each of them."""
+    """A question about the releases of a package, whatever program is run on each of them."""
 
     @property
-    def spec(self) -> CellSpec:
-        """The cell to run."""
+    def device(self) -> Device:
+        """The device to run on."""
 
     @property
     def stack(self) -> Stack:
@@ -46,11 +46,32 @@ class ReleaseQuestion(Protocol):
 
     @property
     def modules(self) -> Sequence[str]:
-        """The modules without which a release cannot be asked."""
+        """The modules that must be importable for a release to be examined."""
 
     @property
-    def signature(self) -> Signature:
-        """The failure that an import may show as well as a run."""
+    def reported_packages(self) -> frozenset[str]:
+        """Canonical names of the packages whose versions an answer records."""
+
+    def is_documented(self, failure: ImportFailure) -> bool:
+        """Return whether a failed import is the failure in question, which then has to be run."""
+
+    def why_unavailable(self, environment: Environment) -> str | None:
+        """Return why nothing can be run in an environment; None if it can."""
+
+    def examine(
+        self, environment: Environment, gpus: tuple[str, ...], folder: Path, processes: Processes
+    ) -> Examination:
+        """Run until enough runs on a release agree.
+
+        Args:
+            environment: the environment with the release.
+            gpus: the GPUs to use; empty: the first of this machine.
+            folder: for logs.
+            processes: receives the processes that are started.
+
+        Raises:
+            CancelledError: the bisection has ended.
+        """
 
     def name(self, release: PackageRelease) -> str:
         """Return a release as a requirement: `lightning==2.0.1`."""
@@ -90,9 +111,35 @@ class Question:
         return imported_modules(self.spec.repro.path)
 
     @property
-    def signature(self) -> Signature:
-        """The documented failure."""
-        return self.spec.variant.signature
+    def device(self) -> Device:
+        """The device of the cell."""
+        return self.spec.device
+
+    @property
+    def reported_packages(self) -> frozenset[str]:
+        """Canonical names of the packages that the repro names."""
+        return self.spec.repro.named_packages
+
+    def is_documented(self, failure: ImportFailure) -> bool:
+        """Return whether a failed import shows the documented failure."""
+        return is_documented(failure, self.spec.variant.signature)
+
+    def why_unavailable(self, environment: Environment) -> str | None:
+        """Return why the cell cannot be run in an environment; None if it can."""
+        item = self._plan(environment)
+        return item.reason if isinstance(item, Unavailable) else None
+
+    def examine(
+        self, environment: Environment, gpus: tuple[str, ...], folder: Path, processes: Processes
+    ) -> Examination:
+        """Run the cell; :class:`ReleaseQuestion` explains the arguments."""
+        cell = self._plan(environment)
+        assert isinstance(cell, Cell), "an unavailable cell is not examined"
+        return examine_cell(replace(cell, gpus=gpus), folder, processes)
+
+    def _plan(self, environment: Environment) -> Cell | Unavailable:
+        (item,) = plan([self.spec], lambda _: [environment])
+        return item
 
     def name(self, release: PackageRelease) -> str:
         """Return a release as a requirement: `lightning==2.0.1`."""

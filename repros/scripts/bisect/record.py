@@ -11,7 +11,7 @@ from repros.model import Repro
 from repros.model.errors import ReprosError
 from repros.model.settings import EVIDENCE
 from repros.scripts.bisect.bisection import Bisection
-from repros.scripts.bisect.question import MAX_RUNS, NEEDED_RUNS
+from repros.scripts.bisect.examine import MAX_RUNS, NEEDED_RUNS
 from repros.scripts.bisect.search import Boundary
 from repros.text.control import dump_json
 

@@ -1,8 +1,8 @@
-"""Search for the boundaries of a failure in a sequence of releases, with few questions. Pure.
+"""Search for the boundaries of a failure in a sequence of releases, with few examinations. Pure.
 
 The releases are numbers here, oldest first. The search assumes that the affected releases are one unbroken run, that
 it starts inside this run, and that the releases before and after it are free of the failure. Releases without an
-answer are skipped. If they lie next to a boundary they are listed, as the reason why it is not tighter.
+answer are skipped. Those next to a boundary are listed as the reason why it is not tighter.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Answer(StrEnum):
 
 
 class Asker(Protocol):
-    """Source of answers, which can ask several releases at once."""
+    """Source of answers, which can examine several releases at once."""
 
     @property
     def width(self) -> int:
-        """How many releases it asks at once, at least 1."""
+        """Number of releases that it examines at once, at least 1."""
 
     def begin(self, number: int) -> None:
-        """Begin to ask the release of a number; called at most once for each."""
+        """Begin to examine a release by its number; called at most once for each."""
 
     def next_answer(self) -> tuple[int, Answer]:
-        """Wait for the next answer of those begun, in whatever order they come; return the number with it."""
+        """Wait for the next answer, in any order; return it with the release's number."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Boundaries:
     begins: Boundary | None
     """Towards older releases; None if the start does not have the failure."""
     ends: Boundary | None
-    """Towards newer releases, likewise."""
+    """Towards newer releases; None if the start does not have the failure."""
     answers: Mapping[int, Answer]
     """Every answer, in the order of the questions."""
 
@@ -68,12 +68,12 @@ class Boundaries:
 def search(older: Sequence[int], start: int, newer: Sequence[int], asker: Asker) -> Boundaries:
     """Find where the failure of `start` begins and ends.
 
-    Both sides are searched at once, and each at several places if the asker is wide enough. No answer is waited for
-    that cannot change a boundary any more.
+    Both sides are searched at once, and each at several releases if the asker is wide enough. The search does not wait
+    for answers that can no longer change a boundary.
 
     Args:
         older: releases before the start, oldest first.
-        start: a release that should have the failure, asked first.
+        start: a release that should have the failure, examined first.
         newer: releases after it, oldest first.
         asker: gives the answers.
     """
@@ -96,7 +96,7 @@ def search(older: Sequence[int], start: int, newer: Sequence[int], asker: Asker)
 
 
 def scan(older: Sequence[int], start: int, newer: Sequence[int], asker: Asker) -> Boundaries:
-    """Find the same by asking every release; a search must agree with it.
+    """Find the same by examining every release; a search must agree with it.
 
     The boundaries are those of the affected run around the start, even if releases beyond it have the failure again.
     """
@@ -112,18 +112,18 @@ def scan(older: Sequence[int], start: int, newer: Sequence[int], asker: Asker) -
 
 
 def max_questions(older: Sequence[int], newer: Sequence[int]) -> int:
-    """Return the most releases that a search asks if each gives an answer."""
+    """Return the most releases that a search examines if each gives an answer."""
     return 1 + len(older).bit_length() + len(newer).bit_length()
 
 
 class _Gap:
     """The releases between an affected and a free one, on one side of the start.
 
-    They are places here: the number of steps from the start outwards, less one.
+    They are numbered by their distance from the start outwards, from 0.
     """
 
     def __init__(self, start: int, beyond: Sequence[int]) -> None:
-        """Begin as if one behind the last release were free.
+        """Begin with the assumption that a release beyond the last one is free.
 
         Args:
             start: a release known to have the failure.
@@ -141,51 +141,51 @@ class _Gap:
 
     @property
     def share(self) -> float:
-        """The untried releases for each question, were there one more; 0 if none is left."""
+        """The untried releases per pending answer, after one more is begun; 0 if none is left."""
         return len(self._untried) / (len(self._asked) + 1)
 
     def choose(self) -> int | None:
-        """Return the release to ask next, which halves what is left; None if none is left.
+        """Return the release to examine next, which halves the gap; None if none is left.
 
-        A release whose answer is awaited counts as one without an answer: further questions are far from it.
+        A release whose answer is pending counts as one without an answer: the next choices are far from it.
         """
         if not self._untried:
             return None
         nth = len(self._unknown) + len(self._asked) + 1
-        place = self._untried.pop(int(len(self._untried) * _van_der_corput(nth)))
-        self._asked.append(place)
-        return self._beyond[place]
+        distance = self._untried.pop(int(len(self._untried) * _van_der_corput(nth)))
+        self._asked.append(distance)
+        return self._beyond[distance]
 
     def learn(self, number: int, answer: Answer) -> None:
-        """Make the gap smaller by the answer of a release; one outside the gap says nothing new."""
-        place = self._beyond.index(number) if number in self._beyond else -1
-        if place not in self._asked:
+        """Make the gap smaller by the answer of a release; an answer outside the gap changes nothing."""
+        distance = self._beyond.index(number) if number in self._beyond else -1
+        if distance not in self._asked:
             return
-        self._asked.remove(place)
+        self._asked.remove(distance)
         match answer:
             case Answer.YES:
-                self._affected = place
+                self._affected = distance
             case Answer.NO:
-                self._free = place
+                self._free = distance
             case Answer.UNKNOWN:
-                self._unknown.append(place)
-        for places in (self._untried, self._asked, self._unknown):
-            places[:] = [place for place in places if self._affected < place < self._free]
+                self._unknown.append(distance)
+        for distances in (self._untried, self._asked, self._unknown):
+            distances[:] = [distance for distance in distances if self._affected < distance < self._free]
 
     @property
     def boundary(self) -> Boundary:
         """The bracket that the answers prove."""
         affected = self._start if self._affected < 0 else self._beyond[self._affected]
         free = None if self._free == len(self._beyond) else self._beyond[self._free]
-        return Boundary(affected, free, tuple(sorted(self._beyond[place] for place in self._unknown)))
+        return Boundary(affected, free, tuple(sorted(self._beyond[distance] for distance in self._unknown)))
 
 
 def _van_der_corput(nth: int) -> float:
     """Return the nth number of van der Corput's sequence in base 2: 1/2, 1/4, 3/4, 1/8, 5/8, ...
 
-    It is the place of the next question, as a share of the gap, after n - 1 unknown answers. Releases without an answer
-    come in runs, and the middle's neighbours are likely to lie in the middle's run. So each further question is far
-    from those before it.
+    It is the position of the next choice, as a fraction of the gap, after n - 1 unknown answers. Releases without an
+    answer come in runs, and the middle's neighbours are likely to be in the middle's run. Each further choice is
+    therefore far from those before it.
     """
     number, share = 0.0, 0.5
     while nth:
@@ -196,7 +196,7 @@ def _van_der_corput(nth: int) -> float:
 
 
 def _walk(affected: int, beyond: Sequence[int], answers: Mapping[int, Answer]) -> Boundary:
-    """Return the boundary that known answers give, read outwards from an affected release."""
+    """Return the boundary that known answers prove, from an affected release outwards."""
     unknown = list[int]()
     for number in beyond:
         match answers[number]:
@@ -212,13 +212,13 @@ def _walk(affected: int, beyond: Sequence[int], answers: Mapping[int, Answer]) -
 def confirm(run: Callable[[], T], needed: int, of: int, nothing: T) -> T:
     """Return the answer that `needed` of at most `of` runs give, or `nothing`.
 
-    It stops as soon as the answer is decided, so a release that always ends alike costs `needed` runs.
+    It stops as soon as the answer is decided: a release that always ends alike costs `needed` runs.
 
     Args:
         run: runs the release once.
-        needed: more than half of `of`, so that only one answer can reach it.
+        needed: more than half of `of`; only one answer can then reach it.
         of: the most runs.
-        nothing: what a run gives that has no answer, as which none counts.
+        nothing: the result of a run without an answer, which does not count.
     """
     votes: Counter[T] = Counter()
     for left in reversed(range(of)):

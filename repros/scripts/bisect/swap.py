@@ -19,7 +19,7 @@ from repros.engine.environments.uv import UvError, run_uv
 from repros.model import Stack
 
 _TORCH_OWN = ("nvidia-", "cuda-", "triton")
-"""Beginnings of the names of what only torch's CUDA build needs; each build pins its own."""
+"""Name prefixes of packages that only torch's CUDA build needs; each build pins its own."""
 
 
 class Swap:
@@ -44,8 +44,8 @@ class Swap:
 
     @property
     def versions(self) -> dict[str, str]:
-        """What is installed now: canonical name to version."""
-        return {name: found.version for name, found in _read_distributions(self._python).items()}
+        """The installed versions by canonical name."""
+        return {name: distribution.version for name, distribution in _read_distributions(self._python).items()}
 
     def install(self, release: PackageRelease, *, as_of_its_day: bool = False) -> None:
         """Install a release, with dependencies that other days give alike.
@@ -118,18 +118,18 @@ def _remove_bytecode(distribution: Path) -> None:
 
 
 def _read_distributions(python: Path) -> Mapping[str, Distribution]:
-    """Return what is installed beside an interpreter, by canonical name."""
-    places = [str(place) for place in python.parents[1].glob("lib/python*/site-packages")]
-    return {str(canonicalize_name(found.name)): found for found in distributions(path=places)}
+    """Return the distributions in an interpreter's environment, by canonical name."""
+    paths = [str(place) for place in python.parents[1].glob("lib/python*/site-packages")]
+    return {str(canonicalize_name(distribution.name)): distribution for distribution in distributions(path=paths)}
 
 
 def _close(names: Iterable[str], installed: Mapping[str, Distribution], python: str) -> set[str]:
-    """Return the names and, as far as it is installed, what they need, directly or not."""
-    found, new = set[str](), set(names)
+    """Return the names, and those of their installed dependencies, direct and transitive."""
+    needed_names, new = set[str](), set(names)
     while new:
-        found |= new
-        new = {needed for name in new & installed.keys() for needed in _needs(installed[name], python)} - found
-    return found
+        needed_names |= new
+        new = {needed for name in new & installed.keys() for needed in _needs(installed[name], python)} - needed_names
+    return needed_names
 
 
 def _needs(distribution: Distribution, python: str) -> Iterator[str]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from repros.engine.environments.releases import PackageRelease
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.bisection import Bisection
-from repros.scripts.bisect.question import MAX_RUNS, NEEDED_RUNS, Question
+from repros.scripts.bisect.examine import MAX_RUNS, NEEDED_RUNS
+from repros.scripts.bisect.question import Question
 from repros.scripts.bisect.search import Answer, Boundary, max_questions
 from repros.text.wording import count
 

@@ -14,52 +14,52 @@ from repros.scripts.reduce.passes import Replacements
 class SelfValues(Replacements):
     """Each attribute that a class sets once as its value, where `self` reads it: once, or anywhere if it is an atom."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such attribute the edits of its uses and of its assignment."""
         classes = [node for node in ast.walk(code.tree) if isinstance(node, ast.ClassDef)]
         foreign = {node.attr for node in ast.walk(code.tree) if isinstance(node, ast.Attribute) and not _is_own(node)}
-        return [unit for class_ in classes for unit in _written(code, class_, foreign)]
+        return [reduction for class_ in classes for reduction in _written(code, class_, foreign)]
 
 
 class OfClass(Replacements):
     """Each `__init__` that only sets attributes, to values without a name of its own, as attributes of the class."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return an edit for each such method."""
-        units: list[tuple[Edit, ...]] = []
+        reductions: list[tuple[Edit, ...]] = []
         for node in ast.walk(code.tree):
             match node:
                 case ast.FunctionDef("__init__", ast.arguments(args=[self_]), body) if not node.decorator_list:
                     lines = [_of_class(code, statement, self_.arg, code.indent(node)) for statement in body]
                     if all(line is not None for line in lines) and any(lines):
-                        units.append((Edit(*code.lines(node), "".join(filter(None, lines))),))
-        return units
+                        reductions.append((Edit(*code.lines(node), "".join(filter(None, lines))),))
+        return reductions
 
 
 class Subclasses(Replacements):
     """Each class that adds nothing to its only base as that base."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such class the edits of its uses and that of its definition."""
-        texts, units = in_text(code.tree), []
+        texts, reductions = in_text(code.tree), []
         for node in code.tree.body:
             match node:
                 case ast.ClassDef(name, [ast.Name() | ast.Attribute() as base], [], [ast.Pass()], []):
-                    uses = [each for each in ast.walk(code.tree) if isinstance(each, ast.Name) and each.id == name]
+                    uses = [use for use in ast.walk(code.tree) if isinstance(use, ast.Name) and use.id == name]
                     if not texts.intersection(uses):
                         edits = (Edit(*code.span(use), code.of(base)) for use in uses)
-                        units.append((*edits, *code.gone([node])))
-        return units
+                        reductions.append((*edits, *code.gone([node])))
+        return reductions
 
 
 def _written(code: Code, class_: ast.ClassDef, foreign: set[str]) -> Iterator[tuple[Edit, ...]]:
     """Yield the edits for each attribute of a class, but for those that others than `self` have, too."""
     texts = in_text(code.tree)
-    found: dict[str, list[ast.Attribute]] = defaultdict(list)
+    attributes: dict[str, list[ast.Attribute]] = defaultdict(list)
     for node in ast.walk(class_):
         if isinstance(node, ast.Attribute) and _is_own(node) and node.attr not in foreign:
-            found[node.attr].append(node)
-    for name, nodes in found.items():
+            attributes[node.attr].append(node)
+    for name, nodes in attributes.items():
         reads = [node for node in nodes if isinstance(node.ctx, ast.Load)]
         stores = [code.parents[node] for node in nodes if node not in reads]
         stores += [statement for attribute, statement in attributes_of(class_) if attribute == name]
@@ -85,7 +85,7 @@ def _may_stand(code: Code, statement: ast.stmt, value: ast.expr, reads: list[ast
 
 
 def _function(code: Code, node: ast.AST) -> ast.AST | None:
-    return next((each for each in code.above(node) if isinstance(each, ast.FunctionDef)), None)
+    return next((parent for parent in code.above(node) if isinstance(parent, ast.FunctionDef)), None)
 
 
 def _locals(function: ast.AST | None) -> set[str]:

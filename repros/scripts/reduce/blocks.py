@@ -19,7 +19,7 @@ class Unwrapped(Edits):
         """Take whether an `if` may lose its condition."""
         self._conditions = conditions
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each block that may stand alone."""
         return [edit for node in statements_of(code.tree) for edit in self._edits(code, node)]
 
@@ -49,7 +49,7 @@ class Guards(Unwrapped):
 
 
 class Flattened(Unwrapped):
-    """Each `else` behind a block that leaves as what follows it; each `with` or `if` alone in another as one."""
+    """Flattens an `else` after a block that leaves, and a `with` or `if` that is alone in another."""
 
     def __init__(self) -> None:
         """Take nothing: no condition is lost."""
@@ -69,9 +69,9 @@ class Flattened(Unwrapped):
 
 
 class Called(Replacements):
-    """Each function that is called once, by a statement of its own, in the place of that statement."""
+    """Replaces a statement that is the only call of a function by the function's body."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such function the edit of its call and that of its definition."""
         functions = [node for node in code.tree.body if isinstance(node, ast.FunctionDef)]
         return [edits for node in functions if (edits := _inlined(code, node))]
@@ -114,7 +114,7 @@ def _bindings(code: Code, parameters: ast.arguments, call: ast.Call) -> list[str
         return None
     if any(isinstance(value, ast.Starred) for value in call.args) or any(word.arg is None for word in call.keywords):
         return None
-    names = [each.arg for each in parameters.args]
+    names = [parameter.arg for parameter in parameters.args]
     defaults = zip(reversed(names), reversed(parameters.defaults), strict=False)
     given = {name: code.of(value) for name, value in defaults}
     given |= {name: code.of(value) for name, value in zip(names, call.args, strict=False)}

@@ -1,4 +1,4 @@
-"""A parsed source and the places of its nodes, for edits that leave the rest of the text as its author wrote it."""
+"""A parsed source and the spans of its nodes, for edits that leave the rest of the text unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMMA = re.compile(rb"\s*,")
 
 @dataclass(frozen=True)
 class Edit:
-    """A piece of a source, by its bytes, and what takes its place."""
+    """A span of a source, in bytes, and its replacement."""
 
     begin: int
     end: int
@@ -46,7 +46,7 @@ class Code:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """The parent of each node but the module."""
+        """The parent of each node except the module."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -63,7 +63,7 @@ class Code:
     def lines(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
         """Return the offsets of the whole lines of a statement, its decorators included, or of one decorator."""
         decorators = node.decorator_list if isinstance(node, Block) else []
-        first = min([node.lineno, *(each.lineno for each in decorators)])
+        first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
         return self._begins[first - 1], self._begins[node.end_lineno or first]
 
     def text(self, begin: int, end: int) -> str:
@@ -72,8 +72,8 @@ class Code:
 
     def behind(self, pattern: re.Pattern[bytes], at: int) -> int:
         """Return the offset behind what a pattern matches at an offset; this one if it does not match."""
-        found = pattern.match(self._data, at)
-        return found.end() if found else at
+        match = pattern.match(self._data, at)
+        return match.end() if match else at
 
     def of(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
         """Return a node's source."""
@@ -142,7 +142,7 @@ def statements_of(tree: ast.AST) -> Iterator[ast.stmt]:
 
 
 def in_text(tree: ast.AST) -> set[ast.AST]:
-    """Return the nodes within f-strings: before Python 3.12 their places are wrong."""
+    """Return the nodes within f-strings: before Python 3.12 their positions are wrong."""
     return {node for text in ast.walk(tree) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)}
 
 
@@ -151,26 +151,26 @@ def cut(code: Code, spans: Sequence[tuple[int, int]], gone: Collection[int]) -> 
 
     Args:
         code: the source.
-        spans: the places of all elements between two brackets, in the order of the text.
+        spans: the spans of all elements between two brackets, in the order of the text.
         gone: the numbers of those to leave out.
     """
-    kept = [place for place in range(len(spans)) if place not in gone]
-    for place in sorted(gone):
-        begin, end = spans[place]
-        if place + 1 < len(spans):
-            yield Edit(begin, spans[place + 1][0])
-        elif kept and kept[-1] < place:
+    kept = [index for index in range(len(spans)) if index not in gone]
+    for index in sorted(gone):
+        begin, end = spans[index]
+        if index + 1 < len(spans):
+            yield Edit(begin, spans[index + 1][0])
+        elif kept and kept[-1] < index:
             yield Edit(spans[kept[-1]][1], end)
         else:
             yield Edit(begin, code.behind(_COMMA, end))
 
 
 def instead(code: Code, use: ast.expr, value: ast.expr, text: str | None = None) -> str:
-    """Return a value's source, or the text given for it, as it may stand in the place of a use of its name.
+    """Return a value's source, or the text given for it, as a replacement of a use of its name.
 
     Args:
         code: the source.
-        use: the name or attribute whose place it takes.
+        use: the name or attribute that it replaces.
         value: what it is, which decides on parentheses.
         text: its source, if it is another than the value's own.
     """

@@ -17,18 +17,18 @@ Element = tuple[int, int]
 class Elements:
     """Each argument of a call, element of a list, tuple, set or dict, default parameter, and base of a class."""
 
-    def units(self, code: Code) -> list[Element]:
+    def reductions(self, code: Code) -> list[Element]:
         """Return the elements, the last ones of a node first: they are more often optional."""
-        found = ((number, _spans(code, node)) for number, node in enumerate(_nodes(code)))
-        return [(number, place) for number, spans in found for place in reversed(range(len(spans)))]
+        all_spans = ((number, _spans(code, node)) for number, node in enumerate(_nodes(code)))
+        return [(number, index) for number, spans in all_spans for index in reversed(range(len(spans)))]
 
     def render(self, code: Code, chosen: Sequence[Element]) -> str:
         """Return the source without the elements."""
         gone: dict[int, set[int]] = defaultdict(set)
-        for number, place in chosen:
-            gone[number].add(place)
+        for number, index in chosen:
+            gone[number].add(index)
         nodes = _nodes(code)
-        return code.apply(edit for number, places in gone.items() for edit in _cut(code, nodes[number], places))
+        return code.apply(edit for number, indices in gone.items() for edit in _cut(code, nodes[number], indices))
 
 
 class Values(Edits):
@@ -37,7 +37,7 @@ class Values(Edits):
     What a function of a module returns may be `None`, rather than the module.
     """
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each value."""
         texts = in_text(code.tree)
         nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.expr) and node not in texts)
@@ -53,7 +53,7 @@ class Values(Edits):
 class Annotations(Edits):
     """Each annotation of a name, a parameter or a result."""
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each annotation."""
         return [edit for node in ast.walk(code.tree) for edit in _annotation(code, node)]
 
@@ -101,14 +101,14 @@ def _nodes(code: Code) -> list[ast.AST]:
 
 
 def _spans(code: Code, node: ast.AST) -> list[tuple[int, int]]:
-    """Return the places of a node's elements in the order of the text."""
+    """Return the spans of a node's elements in the order of the text."""
     match node:
         case ast.Call():
             return sorted([*map(code.span, node.args), *map(code.span, node.keywords)])
         case ast.List() | ast.Set():
-            return [code.span(each) for each in node.elts]
+            return [code.span(element) for element in node.elts]
         case ast.Tuple() if len(node.elts) > 2:  # noqa: PLR2004 - of two, one would remain, which is no tuple
-            return [code.span(each) for each in node.elts[1:]]
+            return [code.span(element) for element in node.elts[1:]]
         case ast.Dict():
             pairs = zip(node.keys, node.values, strict=True)
             return [(code.span(key)[0], code.span(value)[1]) for key, value in pairs if key is not None]
@@ -120,7 +120,7 @@ def _spans(code: Code, node: ast.AST) -> list[tuple[int, int]]:
 
 
 def _defaults(code: Code, arguments: ast.arguments) -> list[tuple[int, int]]:
-    """Return the places of the parameters with a default, if nothing but such parameters follows them."""
+    """Return the spans of the parameters with a default, if only such parameters follow them."""
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or not arguments.defaults:
         return []
     names = arguments.args[len(arguments.args) - len(arguments.defaults) :]

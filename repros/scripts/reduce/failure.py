@@ -1,4 +1,4 @@
-"""What must stay while a script gets smaller: how it ends, and where."""
+"""The failure that a reduction must preserve: how a script ends, and where."""
 
 from __future__ import annotations
 
@@ -9,63 +9,64 @@ from dataclasses import dataclass, field
 
 from repros.engine.signature import normalise
 from repros.scripts.reduce.code import Code, read, statements_of
-from repros.scripts.try_.sight import Sight, Status
+from repros.scripts.try_.outcome import ScriptOutcome, Status
 
 _FRAME = re.compile(r"(?P<file>.+):(?P<line>\d+) (?P<function>.+)")
 _TRACEBACK = "Traceback (most recent call last)"
 _USER_CODE = re.compile(r" from user code: .*?(?= Set TORCH|$)")
-"""What torch.compile quotes of the script: the lines around the failure, with their numbers."""
+"""Lines of the script around the failure, with their numbers, as torch.compile quotes them."""
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?!\w)")
-"""A size, an index, a value: not a part of a name, as in `float16` and `layers.0.weight`."""
+"""A size, an index or a value, but not a part of a name as in `float16` and `layers.0.weight`."""
 _NUMBERS = re.compile(r"\{n\}(?:\s+\{n\})+")
-"""The values of a tensor, of which a smaller one has fewer."""
+"""The values of a tensor, whose number depends on its size."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """How a script fails, the same for it and for all smaller scripts that fail alike."""
+    """How a script fails; equal for all smaller scripts that fail alike."""
 
     status: Status
     signature: str = field(compare=False)
-    """The class and the message of an exception, `exit 3`, `signal SIGSEGV`, `hang`; empty for a clean end."""
+    """The class and the message of an exception, `exit 3`, `signal SIGSEGV`, `hang`; empty for a clean exit."""
     pattern: str
-    """The signature without what a smaller script may change: the numbers of a message, and lines that it quotes."""
-    places: tuple[str, ...] = ()
-    """The innermost function, `torch/nn/functional.py layer_norm`, where each rank waits, or what the script raises."""
+    """The signature without numbers and quoted lines of the script, which a smaller script may change."""
+    locations: tuple[str, ...] = ()
+    """The innermost function, `torch/nn/functional.py layer_norm`; the call of each waiting rank; or the `raise`."""
     texts: tuple[str, ...] = ()
-    """Texts that its output has."""
+    """Texts that its output contains."""
 
 
-def failure_of(sight: Sight, script: str, source: str, output: str, texts: Sequence[str]) -> Failure | None:
-    """Return how a script failed; None if it did not, or if nobody knows.
+def failure_of(outcome: ScriptOutcome, script: str, source: str, output: str, texts: Sequence[str]) -> Failure | None:
+    """Return how a script failed; None if it did not, or if that is unknown.
 
     Args:
-        sight: what was seen.
+        outcome: the outcome of its run.
         script: the name of the script's file.
         source: its text.
-        output: what its processes wrote.
-        texts: what the output must have, where a wrong number is the failure.
+        output: the output of its processes.
+        texts: texts that the output must contain, if a wrong number is the failure.
     """
     if texts:
-        return Failure(sight.status, "", "", (), tuple(texts)) if all(text in output for text in texts) else None
-    if sight.signature is None or sight.status is Status.TIME_LIMIT:
+        return Failure(outcome.status, "", "", (), tuple(texts)) if all(text in output for text in texts) else None
+    if outcome.signature is None or outcome.status is Status.TIME_LIMIT:
         return None
-    places: tuple[str, ...] = ()
-    if sight.status is Status.HANG:
-        places = tuple(sorted(f"{each.ending} {_function(each.call or '')}" for each in sight.places))
-    elif sight.chain and sight.chain[0].frames:
-        places = tuple(_innermost(sight.chain[0].frames[-1], script, source))
-    signature = _signature(sight)
-    return Failure(sight.status, signature, _pattern(signature, sight.status), places)
+    locations: tuple[str, ...] = ()
+    if outcome.status is Status.HANG:
+        waits = (f"{location.ending} {_function(location.call or '')}" for location in outcome.locations)
+        locations = tuple(sorted(waits))
+    elif outcome.chain and outcome.chain[0].frames:
+        locations = tuple(_innermost(outcome.chain[0].frames[-1], script, source))
+    signature = _signature(outcome)
+    return Failure(outcome.status, signature, _pattern(signature, outcome.status), locations)
 
 
-def _signature(sight: Sight) -> str:
-    """Return the signature; of a message that holds another process's traceback, what that ends with."""
-    raised = sight.chain[0] if sight.chain else None
+def _signature(outcome: ScriptOutcome) -> str:
+    """Return the signature; if the message contains another process's traceback, only the last line of that."""
+    raised = outcome.chain[0] if outcome.chain else None
     if raised is not None and _TRACEBACK in raised.message:
         lines = [line for line in raised.message.splitlines() if line.strip() and not line.startswith(" ")]
         return f"{raised.type}: {normalise(lines[-1])}"
-    return sight.signature or ""
+    return outcome.signature or ""
 
 
 def _pattern(signature: str, status: Status) -> str:
@@ -80,25 +81,25 @@ def _function(call: str) -> str:
 
 
 def _innermost(frame: str, script: str, source: str) -> Iterator[str]:
-    found = _FRAME.fullmatch(frame)
-    if found is None:
+    match = _FRAME.fullmatch(frame)
+    if match is None:
         yield frame
-    elif found["file"] == script:
+    elif match["file"] == script:
         yield "the script"
         code = read(source)
-        yield from _raised_by(code, int(found["line"])) if code else ()
+        yield from _raised_by(code, int(match["line"])) if code else ()
     else:
-        yield f"{found['file']} {found['function']}"
+        yield f"{match['file']} {match['function']}"
 
 
 def _raised_by(code: Code, line: int) -> Iterator[str]:
     """Yield the `raise` or `assert` at a line of the script, with the conditions around it.
 
-    Whatever else fails there fails by what it does, and the message says so. These say what their author expects:
-    without their conditions they fail on anything.
+    Any other statement fails by its own work, which the message shows. These state what their author expects: without
+    their conditions they fail on anything.
     """
-    at_line = [each for each in statements_of(code.tree) if each.lineno <= line <= (each.end_lineno or each.lineno)]
-    statement = max(at_line, key=lambda each: each.lineno, default=None)
+    at_line = [node for node in statements_of(code.tree) if node.lineno <= line <= (node.end_lineno or node.lineno)]
+    statement = max(at_line, key=lambda node: node.lineno, default=None)
     if isinstance(statement, ast.Raise | ast.Assert):
         yield ast.unparse(statement)
-        yield from (ast.unparse(each.test) for each in code.above(statement) if isinstance(each, ast.If))
+        yield from (ast.unparse(node.test) for node in code.above(statement) if isinstance(node, ast.If))

@@ -12,11 +12,11 @@ from repros.scripts.reduce.passes import Replacements
 class Paths(Replacements):
     """Each import from a package that another import names, with the path from that name where its own are used."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such import the edits of the uses of its names, and its own."""
         texts = in_text(code.tree)
         names = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name)]
-        units: list[tuple[Edit, ...]] = []
+        reductions: list[tuple[Edit, ...]] = []
         for statement in code.tree.body:
             paths = _paths(code, statement)
             uses = [node for node in names if node.id in paths]
@@ -24,31 +24,31 @@ class Paths(Replacements):
                 continue
             edits = tuple(Edit(*code.span(node), paths[node.id]) for node in uses)
             if all(map(code.fits, edits)):
-                units.append((*edits, *code.gone([statement])))
-        return units
+                reductions.append((*edits, *code.gone([statement])))
+        return reductions
 
 
 class Merged(Replacements):
     """Each import of names from a module that names come from already, as one with that."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return the edits of both imports."""
         first: dict[str, ast.ImportFrom] = {}
-        units: list[tuple[Edit, ...]] = []
+        reductions: list[tuple[Edit, ...]] = []
         for statement in code.tree.body:
             match statement:
                 case ast.ImportFrom(str(module), names, 0) if module in first:
                     both = [*first[module].names, *names]
                     line = f"from {module} import {', '.join(map(ast.unparse, both))}"
                     if len(line) <= WIDTH:
-                        units.append((Edit(*code.span(first[module]), line), Edit(*code.lines(statement))))
+                        reductions.append((Edit(*code.span(first[module]), line), Edit(*code.lines(statement))))
                 case ast.ImportFrom(str(module), _, 0):
                     first[module] = statement
-        return units
+        return reductions
 
 
 def _paths(code: Code, statement: ast.stmt) -> dict[str, str]:
-    """Return what an import binds, each with its path from a name that another import gives to a package of it."""
+    """Return the names that an import binds, with their paths from a name that another import binds to a package."""
     match statement:
         case ast.ImportFrom(str(module), names, 0):
             bound = {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
@@ -59,7 +59,7 @@ def _paths(code: Code, statement: ast.stmt) -> dict[str, str]:
     roots = dict(_roots(code, statement))
     paths = {}
     for name, path in bound.items():
-        package = max((each for each in roots if path.startswith(f"{each}.")), key=len, default=None)
+        package = max((root for root in roots if path.startswith(f"{root}.")), key=len, default=None)
         if package is None:
             return {}
         paths[name] = roots[package] + path.removeprefix(package)

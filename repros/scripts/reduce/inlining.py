@@ -18,45 +18,45 @@ _FLAGS = {"store_true": "False", "store_false": "True"}
 class Constants(Replacements):
     """Each name that is bound once, to a constant or to another name."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each name the edits of its uses and of its assignment."""
         texts = in_text(code.tree)
         names = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name)]
         stored = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
         stored.update(node.arg for node in ast.walk(code.tree) if isinstance(node, ast.arg))
-        units = []
+        reductions = []
         for statement in statements_of(code.tree):
             match statement:
                 case ast.Assign([ast.Name(name)], value) if stored[name] == 1 and _is_short(code, value):
                     uses = [node for node in names if node.id == name and isinstance(node.ctx, ast.Load)]
                     if not texts.intersection(uses):
                         edits = (Edit(*code.span(node), code.of(value)) for node in uses)
-                        units.append((*edits, *code.gone([statement])))
-        return units
+                        reductions.append((*edits, *code.gone([statement])))
+        return reductions
 
 
 class Once(Replacements):
     """Each value whose name is read once before it is bound anew, where it is read, if the line stays short."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such value the edits of its use and of its assignment."""
         names = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name)]
         parameters = {node.arg for node in ast.walk(code.tree) if isinstance(node, ast.arg)}
         texts = in_text(code.tree)
-        units: list[tuple[Edit, ...]] = []
+        reductions: list[tuple[Edit, ...]] = []
         for statement in statements_of(code.tree):
             match statement:
                 case ast.Assign([ast.Name(name)], value) if name not in parameters:
                     uses = _reads(code, statement, [node for node in names if node.id == name])
                     if len(uses) == 1 and uses[0] not in texts and (edit := _in_place(code, statement, value, uses[0])):
-                        units.append((edit, *code.gone([statement])))
-        return units
+                        reductions.append((edit, *code.gone([statement])))
+        return reductions
 
 
 class CommandLine(Replacements):
     """Each argument of an argparse parser as its default."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each argument the edits of its uses and of the statement that adds it."""
         texts = in_text(code.tree)
         parsed = {
@@ -66,7 +66,7 @@ class CommandLine(Replacements):
             and isinstance(statement.targets[0], ast.Name)
             and any(isinstance(node, ast.Attribute) and "parse" in node.attr for node in ast.walk(statement.value))
         }
-        units = []
+        reductions = []
         for statement, name, value in _added(code):
             uses = [
                 node
@@ -76,17 +76,17 @@ class CommandLine(Replacements):
             ]
             if not texts.intersection(uses):
                 edits = (Edit(*code.span(node), value) for node in uses)
-                units.append((*edits, *code.gone([statement])))
-        return units
+                reductions.append((*edits, *code.gone([statement])))
+        return reductions
 
 
 class Defaults(Replacements):
     """Each parameter with a default as that value."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each parameter the edits of its uses, and that of the parameter."""
         texts = in_text(code.tree)
-        units = []
+        reductions = []
         for function in ast.walk(code.tree):
             if not isinstance(function, ast.FunctionDef) or not function.args.defaults or not function.args.args:
                 continue
@@ -95,10 +95,10 @@ class Defaults(Replacements):
             uses = [node for node in inside if isinstance(node, ast.Name) and node.id == name.arg]
             if not texts.intersection(uses):
                 before: list[ast.arg | ast.expr] = [*function.args.args[:-1], *function.args.defaults[:-1]]
-                begin = max((code.span(each)[1] for each in before), default=code.span(name)[0])
+                begin = max((code.span(argument)[1] for argument in before), default=code.span(name)[0])
                 edits = (Edit(*code.span(node), code.of(value)) for node in uses)
-                units.append((*edits, Edit(begin, code.span(value)[1])))
-        return units
+                reductions.append((*edits, Edit(begin, code.span(value)[1])))
+        return reductions
 
 
 def _added(code: Code) -> Iterator[tuple[ast.stmt, str, str]]:
@@ -127,14 +127,18 @@ def _reads(code: Code, statement: ast.Assign, names: Sequence[ast.Name]) -> list
         return reads
     begin = code.span(statement)[1]
     # An assignment reads what its value names, and binds then.
-    ends = (next(code.span(each)[1] for each in code.above(node) if isinstance(each, ast.stmt)) for node in stores)
-    end = min((each for each in ends if each > begin), default=len(code.source.encode()))
+    ends = (
+        next(code.span(parent)[1] for parent in code.above(node) if isinstance(parent, ast.stmt)) for node in stores
+    )
+    end = min((position for position in ends if position > begin), default=len(code.source.encode()))
     return [node for node in reads if begin < code.span(node)[0] < end]
 
 
 def _in_place(code: Code, statement: ast.stmt, value: ast.expr, use: ast.Name) -> Edit | None:
-    """Return the edit that writes a value in the place of a name; None if it cannot, or the line would be long."""
-    scopes = [next((each for each in code.above(node) if isinstance(each, _SCOPES)), None) for node in (statement, use)]
+    """Return the edit that replaces a name by its value; None if it cannot, or the line would be long."""
+    scopes = [
+        next((parent for parent in code.above(node) if isinstance(parent, _SCOPES)), None) for node in (statement, use)
+    ]
     if scopes[0] is not scopes[1] or statement in code.above(use):
         return None
     edit = Edit(*code.span(use), instead(code, use, value))

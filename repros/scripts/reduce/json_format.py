@@ -11,19 +11,19 @@ SCHEMA = 2
 
 
 class ReductionJson(TypedDict):
-    """What became of a script."""
+    """The reduction of a script."""
 
     schema: int
     script: str
     output: str
     stack: str
     signature: str
-    """What both scripts show; empty if a text in the output is the failure."""
+    """Signature of both scripts; empty if a text in the output is the failure."""
     places: list[str]
-    """Where: the innermost function, or what each rank waits for."""
+    """The innermost function, or the call in which each rank waits."""
     texts: list[str]
     clean_on: str | None
-    """The stack on which both end clean, if one was asked for."""
+    """The stack on which both have a clean exit, if one was named."""
     ranks: int
     lines_before: int
     """Lines with code, without comments and blank ones."""
@@ -38,25 +38,25 @@ class ReductionJson(TypedDict):
     complete: bool
 
 
-def reduction_to_json(found: Reduction, script: str, output: str) -> ReductionJson:
-    """Return what was found as an object for JSON."""
+def reduction_to_json(reduction: Reduction, script: str, output: str) -> ReductionJson:
+    """Return a reduction as an object for JSON."""
     return {
         "schema": SCHEMA,
         "script": script,
         "output": output,
-        "stack": found.stack,
-        "signature": found.failure.signature,
-        "places": list(found.failure.places),
-        "texts": list(found.failure.texts),
-        "clean_on": found.clean_on,
-        "ranks": found.ranks,
-        "lines_before": found.before[0],
-        "lines_after": found.after[0],
-        "tokens_before": found.before[1],
-        "tokens_after": found.after[1],
-        "candidates": found.tried,
-        "refused": found.refused,
-        "seconds": round(found.seconds, 1),
-        "warm": found.is_warm,
-        "complete": found.is_complete,
+        "stack": reduction.stack,
+        "signature": reduction.failure.signature,
+        "places": list(reduction.failure.locations),
+        "texts": list(reduction.failure.texts),
+        "clean_on": reduction.clean_on,
+        "ranks": reduction.ranks,
+        "lines_before": reduction.before[0],
+        "lines_after": reduction.after[0],
+        "tokens_before": reduction.before[1],
+        "tokens_after": reduction.after[1],
+        "candidates": reduction.tried,
+        "refused": reduction.refused,
+        "seconds": round(reduction.seconds, 1),
+        "warm": reduction.is_warm,
+        "complete": reduction.is_complete,
     }

@@ -47,12 +47,12 @@ def lay_out(source: str) -> str:
             ends_imports = number > 1 and _imports(before) and not _imports(after)
             if blocks or ends_imports or (number > 1 and _is_own(before) and _imports(after) and not _is_own(after)):
                 decorators = after.decorator_list if isinstance(after, Block) else []
-                first = min([after.lineno, *(each.lineno for each in decorators)])
+                first = min([after.lineno, *(decorator.lineno for decorator in decorators)])
                 blank[first] = number if blocks else 1
     header = _BLOCK.search(source)
     if header and code.tree.body:
         blank.setdefault(code.tree.body[0].lineno, 1)
-    laid_out = (line for place, text in enumerate(lines, 1) for line in [*[""] * blank.get(place, 0), text])
+    laid_out = (line for number, text in enumerate(lines, 1) for line in [*[""] * blank.get(number, 0), text])
     return "\n".join(laid_out) + "\n"
 
 
@@ -80,7 +80,7 @@ def _without_comments(source: str) -> str:
             lines[row - 1] = lines[row - 1][:column].rstrip()
         elif token.start[0] != token.end[0]:
             within.update(range(token.start[0], token.end[0]))
-    return "".join(f"{line}\n" for place, line in enumerate(lines, 1) if line.strip() or place in within)
+    return "".join(f"{line}\n" for number, line in enumerate(lines, 1) if line.strip() or number in within)
 
 
 def _on_one_line(code: Code, node: ast.stmt | ast.expr) -> Edit | None:
@@ -118,7 +118,7 @@ def _is_same(one: str, other: str) -> bool:
 
 def _shares_lines(code: Code) -> bool:
     """Return whether two statements share a line."""
-    starts = [each.lineno for each in statements_of(code.tree)]
+    starts = [statement.lineno for statement in statements_of(code.tree)]
     return len(starts) != len(set(starts))
 
 

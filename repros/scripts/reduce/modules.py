@@ -1,4 +1,4 @@
-"""Passes that write what a class of the script's makes in the place of its objects: a model as its layers."""
+"""Passes that replace objects of the script's classes by their parts: a model by its layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ORDERED = "from collections import OrderedDict\n"
 class Parts(Replacements):
     """Each object of a class of the script's as one of the parts that the class makes for it."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return an edit for each object and part."""
         return [
             (Edit(*code.span(call), code.of(part)),) for call, class_ in _objects(code) for _, part in _parts(class_)
@@ -24,21 +24,21 @@ class Parts(Replacements):
 class Chains(Replacements):
     """Each object of a module class as a `Sequential` of the parts that the class makes, which keep their names."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each object its edit, that of a line before it, and that of an import."""
         names = {node.id for node in ast.walk(code.tree) if isinstance(node, ast.Name)}
         added = () if _ORDERED in code.source else (_first_line(code),)
-        units = []
+        reductions = []
         for call, class_ in _objects(code):
             bases = [code.of(base) for base in class_.bases]
             parts = [f"{name}={ast.unparse(part)}" for name, part in _parts(class_)]
             if parts and len(bases) == 1 and bases[0].endswith(".Module"):
                 name = f"{class_.name.lower()}{'_' * (class_.name.lower() in names)}"
-                statement = next(each for each in code.above(call) if isinstance(each, ast.stmt))
+                statement = next(parent for parent in code.above(call) if isinstance(parent, ast.stmt))
                 line = _chain(code.indent(statement), name, bases[0].removesuffix("Module"), parts)
                 begin, _ = code.lines(statement)
-                units.append((*added, Edit(begin, begin, line), Edit(*code.span(call), name)))
-        return units
+                reductions.append((*added, Edit(begin, begin, line), Edit(*code.span(call), name)))
+        return reductions
 
 
 def _chain(indent: str, name: str, package: str, parts: list[str]) -> str:
@@ -52,8 +52,12 @@ def _chain(indent: str, name: str, package: str, parts: list[str]) -> str:
 
 def _first_line(code: Code) -> Edit:
     """Return the edit that adds the import of what a chain needs, where an import may stand."""
-    later = (each for each in code.tree.body if not isinstance(each, ast.ImportFrom) or each.module != "__future__")
-    begin = next((code.lines(each)[0] for each in later), 0)
+    later = (
+        statement
+        for statement in code.tree.body
+        if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__"
+    )
+    begin = next((code.lines(statement)[0] for statement in later), 0)
     return Edit(begin, begin, _ORDERED)
 
 
@@ -69,7 +73,7 @@ def _parts(class_: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
     """Yield what a class assigns to attributes, with their names, without what has parameters of its methods."""
     for function in class_.body:
         if isinstance(function, ast.FunctionDef) and function.name == "__init__":
-            own = {each.arg for each in function.args.args}
+            own = {parameter.arg for parameter in function.args.args}
             for statement in function.body:
                 match statement:
                     case ast.Assign([ast.Attribute(ast.Name("self"), name)], ast.Call() as value):

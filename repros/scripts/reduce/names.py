@@ -1,4 +1,4 @@
-"""What a source names and does not define: a candidate that has more of it than its origin is refused unrun."""
+"""Undefined names of a source: a candidate with more of them than its origin is rejected without a run."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Names:
     """The names of a source."""
 
     undefined: frozenset[str]
-    """Read somewhere and bound nowhere."""
+    """Read but not bound anywhere."""
     own: frozenset[str]
     """Attributes that are set on `self` or in a class, and methods."""
     read: frozenset[str]
     """Attributes that are read from `self`."""
 
     def lacks(self, origin: Names) -> bool:
-        """Return whether something that the origin defines is read here and defined no longer."""
+        """Return whether it reads a name that only the origin defines."""
         return bool(self.undefined - origin.undefined or (self.read & origin.own) - self.own)
 
 
 def attributes_of(block: Block) -> Iterator[tuple[str, ast.Assign]]:
-    """Yield the attributes that the statements of a class itself set, with these; none for a function."""
+    """Yield the attributes that a class body assigns, with these statements; none for a function."""
     for statement in block.body if isinstance(block, ast.ClassDef) else ():
         match statement:
             case ast.Assign([ast.Name(name)]):
@@ -37,7 +37,7 @@ def attributes_of(block: Block) -> Iterator[tuple[str, ast.Assign]]:
 
 
 def names_of(tree: ast.AST) -> Names:
-    """Return the names of a tree; scopes are not told apart, so what is defined anywhere counts."""
+    """Return the names of a tree, without regard to scopes."""
     bound, loaded, own, read = set[str](), set[str](), set[str](), set[str]()
     for node in ast.walk(tree):
         match node:

@@ -11,7 +11,7 @@ from repros.scripts.reduce.code import Code, Edit, cut, in_text, instead
 from repros.scripts.reduce.passes import Replacements
 
 _LONGEST = 40
-"""Characters of a value that may stand in the place of several calls."""
+"""Most characters of a value that replaces several calls."""
 Function = ast.FunctionDef | ast.Lambda
 Removal = tuple[int, int]
 """The number of a function in the order of the tree, and that of its parameter."""
@@ -29,13 +29,13 @@ class _Called:
     @property
     def names(self) -> list[str]:
         """The parameters that a call gives."""
-        return [each.arg for each in self.function.args.args][self.is_method :]
+        return [parameter.arg for parameter in self.function.args.args][self.is_method :]
 
     def given(self, call: ast.Call) -> dict[str, ast.expr] | None:
         """Return the arguments of a call by parameter, without those that have their default; None if not all fit."""
         arguments = dict(zip(self.names, call.args, strict=False))
         arguments |= {word.arg: word.value for word in call.keywords if word.arg}
-        is_starred = any(isinstance(each, ast.Starred) for each in call.args)
+        is_starred = any(isinstance(argument, ast.Starred) for argument in call.args)
         is_whole = len(arguments) == len(call.args) + len(call.keywords) and set(arguments) <= set(self.names)
         return arguments if is_whole and not is_starred else None
 
@@ -43,28 +43,30 @@ class _Called:
 class Parameters:
     """Each parameter with its argument in all calls: unread ones, and those that always get one constant or global."""
 
-    def units(self, code: Code) -> list[Removal]:
+    def reductions(self, code: Code) -> list[Removal]:
         """Return the parameters, the last ones of a function first."""
         return [
-            (number, place)
+            (number, index)
             for number, called in enumerate(_called(code))
-            for place in reversed(range(len(called.names)))
-            if _may_go(code, called, called.names[place])
+            for index in reversed(range(len(called.names)))
+            if _may_go(code, called, called.names[index])
         ]
 
     def render(self, code: Code, chosen: Sequence[Removal]) -> str:
         """Return the source without the parameters and their arguments."""
         gone: dict[int, set[int]] = defaultdict(set)
-        for number, place in chosen:
-            gone[number].add(place)
-        found = [*_called(code)]
-        return code.apply(edit for number, places in gone.items() for edit in _without(code, found[number], places))
+        for number, index in chosen:
+            gone[number].add(index)
+        functions = [*_called(code)]
+        return code.apply(
+            edit for number, indices in gone.items() for edit in _without(code, functions[number], indices)
+        )
 
 
 class Returned(Replacements):
-    """Each function that does nothing but return a value as that value, in the place of its calls."""
+    """Replaces the calls of functions that only return a value by that value."""
 
-    def units(self, code: Code) -> list[tuple[Edit, ...]]:
+    def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such function the edits of its calls and that of its definition."""
         return [edits for called in _called(code) if (edits := _as_value(code, called))]
 
@@ -86,30 +88,35 @@ def _called(code: Code) -> Iterator[_Called]:
     for node in nodes:
         match node:
             case ast.FunctionDef(name) if isinstance(code.parents[node], ast.Module):
-                found, function, is_method = uses[name], node, False
+                used, function, is_method = uses[name], node, False
             case ast.ClassDef(name, [*_], _, body) if init := _init(body):
-                found, function, is_method = uses[name], init, True
+                used, function, is_method = uses[name], init, True
             case ast.FunctionDef(name) if isinstance(code.parents[node], ast.ClassDef) and name != "__init__":
-                found, function, is_method = methods[name], node, True
+                used, function, is_method = methods[name], node, True
             case ast.Assign([ast.Name(name)], ast.Lambda() as function):
-                found, is_method = [each for each in uses[name] if each is not node.targets[0]], False
+                used, is_method = [use for use in uses[name] if use is not node.targets[0]], False
             case _:
                 continue
-        calls = tuple(each for use in found if isinstance(each := code.parents[use], ast.Call) and each.func is use)
+        calls = tuple(call for use in used if isinstance(call := code.parents[use], ast.Call) and call.func is use)
         called = _Called(function, calls, is_method)
         others = function.args.vararg or function.args.kwarg or function.args.kwonlyargs or function.args.posonlyargs
         is_read = all(called.given(call) is not None for call in calls) and not texts.intersection(calls)
-        if len(calls) == len(found) and is_read and not others and not getattr(function, "decorator_list", None):
+        if len(calls) == len(used) and is_read and not others and not getattr(function, "decorator_list", None):
             yield called
 
 
 def _init(body: Sequence[ast.stmt]) -> ast.FunctionDef | None:
-    return next((each for each in body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
+    return next(
+        (statement for statement in body if isinstance(statement, ast.FunctionDef) and statement.name == "__init__"),
+        None,
+    )
 
 
 def _uses(function: Function, name: str) -> list[ast.Name]:
     body = function.body if isinstance(function.body, list) else [function.body]
-    return [node for each in body for node in ast.walk(each) if isinstance(node, ast.Name) and node.id == name]
+    return [
+        node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name
+    ]
 
 
 def _may_go(code: Code, called: _Called, name: str) -> bool:
@@ -123,7 +130,7 @@ def _argument(code: Code, called: _Called, name: str) -> ast.expr | None:
     """Return the constant or the global that all calls give for a parameter; None if they give anything else."""
     values = [(called.given(call) or {}).get(name) for call in called.calls]
     first = values[0] if values else None
-    if first is None or any(each is None or code.of(each) != code.of(first) for each in values):
+    if first is None or any(value is None or code.of(value) != code.of(first) for value in values):
         return None
     is_global = isinstance(first, ast.Name) and first.id in _global_names(code.tree)
     return first if isinstance(first, ast.Constant) or is_global else None
@@ -131,16 +138,16 @@ def _argument(code: Code, called: _Called, name: str) -> ast.expr | None:
 
 def _global_names(tree: ast.Module) -> set[str]:
     """Return what the statements of the module itself bind."""
-    found = set[str]()
+    bound = set[str]()
     for statement in tree.body:
         match statement:
             case ast.FunctionDef(name) | ast.ClassDef(name):
-                found.add(name)
+                bound.add(name)
             case ast.Import(names) | ast.ImportFrom(_, names):
-                found |= {(alias.asname or alias.name).partition(".")[0] for alias in names}
+                bound |= {(alias.asname or alias.name).partition(".")[0] for alias in names}
             case ast.Assign(targets):
-                found |= {target.id for target in targets if isinstance(target, ast.Name)}
-    return found
+                bound |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return bound
 
 
 def _without(code: Code, called: _Called, gone: set[int]) -> Iterator[Edit]:
@@ -148,21 +155,23 @@ def _without(code: Code, called: _Called, gone: set[int]) -> Iterator[Edit]:
     arguments, names = called.function.args, called.names
     first = len(arguments.args) - len(arguments.defaults)
     ends: list[ast.arg | ast.expr] = [*arguments.args[:first], *arguments.defaults]
-    spans = [(code.span(each)[0], code.span(end)[1]) for each, end in zip(arguments.args, ends, strict=True)]
-    yield from cut(code, spans, {place + called.is_method for place in gone})
-    for place in gone:
-        for use in _uses(called.function, names[place]):
-            if value := _argument(code, called, names[place]):
+    spans = [(code.span(argument)[0], code.span(end)[1]) for argument, end in zip(arguments.args, ends, strict=True)]
+    yield from cut(code, spans, {index + called.is_method for index in gone})
+    for index in gone:
+        for use in _uses(called.function, names[index]):
+            if value := _argument(code, called, names[index]):
                 yield Edit(*code.span(use), instead(code, use, value))
     for call in called.calls:
         given: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=code.span)
-        by_name = [each.arg if isinstance(each, ast.keyword) else names[place] for place, each in enumerate(given)]
-        left_out = {place for place, name in enumerate(by_name) if name in {names[each] for each in gone}}
+        by_name = [
+            argument.arg if isinstance(argument, ast.keyword) else names[index] for index, argument in enumerate(given)
+        ]
+        left_out = {index for index, name in enumerate(by_name) if name in {names[removed] for removed in gone}}
         yield from cut(code, [*map(code.span, given)], left_out)
 
 
 def _as_value(code: Code, called: _Called) -> tuple[Edit, ...]:
-    """Return the edits that write a function's value in the place of its calls; none if it does more, or grows much."""
+    """Return the edits that replace a function's calls by its value; none if it does more, or grows much."""
     function = called.function
     value = function.body
     if isinstance(value, list):

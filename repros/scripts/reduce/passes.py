@@ -1,4 +1,4 @@
-"""The interface of a pass: units, each of which makes a source smaller, and the source with some of them."""
+"""The interface of a reduction pass: the reductions that it proposes, and the source with some of them applied."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Protocol, TypeVar
 
 from repros.scripts.reduce.code import Code, Edit
 
-Unit = TypeVar("Unit")
+R = TypeVar("R")
+"""A single reduction, as its pass represents it."""
 
 
-class Pass(Protocol[Unit]):
-    """A way to make a source smaller."""
+class ReductionPass(Protocol[R]):
+    """A kind of change that makes a source smaller."""
 
-    def units(self, code: Code) -> list[Unit]:
-        """Return what may be done to a source, in its order."""
+    def reductions(self, code: Code) -> list[R]:
+        """Return the changes that may be made to a source, in the order of the source."""
 
-    def render(self, code: Code, chosen: Sequence[Unit]) -> str:
-        """Return the source with what was chosen done; of two that exclude each other, one."""
+    def render(self, code: Code, chosen: Sequence[R]) -> str:
+        """Return the source with the chosen changes; of two that exclude each other, only one is made."""
 
 
 class Edits:
-    """Passes each of whose units is one edit; of nested ones, the outer is done."""
+    """Passes whose reductions are single edits; of nested ones, only the outer is made."""
 
     def render(self, code: Code, chosen: Sequence[Edit]) -> str:
         """Return the source with the edits."""
@@ -29,8 +30,8 @@ class Edits:
 
 
 class Replacements:
-    """Passes each of whose units is the edits of the uses of something, and that of its definition."""
+    """Passes whose reductions are the edits of a definition and all its uses."""
 
     def render(self, code: Code, chosen: Sequence[tuple[Edit, ...]]) -> str:
         """Return the source with the edits."""
-        return code.apply(edit for unit in chosen for edit in unit)
+        return code.apply(edit for reduction in chosen for edit in reduction)

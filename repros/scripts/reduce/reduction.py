@@ -1,4 +1,4 @@
-"""A script, made smaller: the first run, the search, and the confirmation of what it has found."""
+"""The reduction of a script: the first run, the search, and the confirmation of its result."""
 
 from __future__ import annotations
 
@@ -10,71 +10,75 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repros.engine.environment import Targets
+from repros.scripts.reduce.candidates import open_runner
 from repros.scripts.reduce.failure import Failure
+from repros.scripts.reduce.interestingness import InterestingnessTest, build_test
 from repros.scripts.reduce.layout import count_lines, count_tokens, lay_out
-from repros.scripts.reduce.oracle import open_oracle
-from repros.scripts.reduce.question import Question, ask
 from repros.scripts.reduce.search import Search
-from repros.scripts.try_.run import Task
-from repros.scripts.try_.sight import Sight
+from repros.scripts.try_.outcome import ScriptOutcome
+from repros.scripts.try_.task import Task
 
 _MOST_STEPS_BACK = 6
 _LONGEST = 160
 """Characters of a signature in a line of progress."""
 _RESERVED = 0.1
-"""The part of the time that is kept for the confirmation."""
+"""The fraction of the time that is reserved for the confirmation."""
 
 
 @dataclass(frozen=True)
-class Options:
+class ReduceOptions:
     """How to search."""
 
     seconds: float
-    """The time for everything after the stack has been made ready."""
+    """Time for everything after the environment has been made."""
     jobs: int
     """Candidates at the same time."""
     texts: tuple[str, ...] = ()
-    """What the output must have: the failure is a wrong number, say."""
+    """Texts that the output must contain, for example if a wrong number is the failure."""
     clean_on: Targets | None = None
-    """One stack on which the script ends clean, and without the texts, and all candidates must."""
+    """One stack on which the original and all candidates must have a clean exit, without the texts."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a search has found."""
+    """The result of a search."""
 
     source: str
     """The smaller script."""
     failure: Failure
-    """What both show."""
-    sight: Sight
-    """What was seen of the smaller one, in a run as `repros try` makes it."""
+    """The failure of both scripts."""
+    outcome: ScriptOutcome
+    """Outcome of the smaller one in a cold run, as `repros try` makes it."""
     stack: str
     clean_on: str | None
-    """The stack on which both end clean, if one was asked for."""
+    """The stack on which both have a clean exit, if one was named."""
     ranks: int
     is_launched: bool
-    """Whether they are started as torchrun starts them."""
+    """Whether they are started as by torchrun."""
     before: tuple[int, int]
-    """Lines with code of the script, and its tokens."""
+    """Lines with code and tokens of the original."""
     after: tuple[int, int]
-    """Those of the smaller one."""
+    """Lines with code and tokens of the smaller script."""
     tried: int
     refused: int
-    """Candidates that were no Python, or used what they did not define, and were not run."""
+    """Candidates that were not run, since they were not valid Python or used undefined names."""
     seconds: float
     is_warm: bool
-    """Whether candidates were forked from a process that had imported the libraries."""
+    """Whether candidates were forked from a server that had imported the libraries."""
     is_complete: bool
-    """Whether nothing smaller was left to try, rather than the time up."""
+    """Whether all smaller candidates were tried before the time was over."""
 
 
 def reduce_script(
-    task: Task, where: Targets, runs: Path, options: Options, report_progress: Callable[[str], None] = lambda _: None
+    task: Task,
+    where: Targets,
+    runs: Path,
+    options: ReduceOptions,
+    report_progress: Callable[[str], None] = lambda _: None,
 ) -> Reduction:
-    """Make a script smaller while its failure stays.
+    """Make a script smaller while its failure stays the same.
 
-    An interruption ends the search, and what it has found until then is returned.
+    An interruption ends the search; its result so far is returned.
 
     Args:
         task: the script, and how it runs.
@@ -84,27 +88,27 @@ def reduce_script(
         report_progress: receives lines of progress.
 
     Raises:
-        ReprosError: the script cannot run there, does not fail, or does not end clean where it should.
+        ReprosError: the script cannot run there, does not fail, or does not have a clean exit where it should.
     """
     with contextlib.ExitStack() as opened:
-        oracle = opened.enter_context(open_oracle(task, where, runs, options.texts, report_progress))
+        runner = opened.enter_context(open_runner(task, where, runs, options.texts, report_progress))
         clean = None
         if options.clean_on is not None:
             clean = opened.enter_context(
-                open_oracle(task, options.clean_on, runs / "clean", options.texts, report_progress)
+                open_runner(task, options.clean_on, runs / "clean", options.texts, report_progress)
             )
         begun = time.monotonic()
-        question = ask(oracle, clean, report_progress)
-        kept = " and ".join(question.failure.texts) or question.failure.signature
-        kept = textwrap.shorten(kept, _LONGEST, placeholder=" ...")
-        report_progress(f"{kept} after {question.seconds:.1f} s; looking for a smaller script that fails alike")
-        search = _search(question, begun + options.seconds * (1 - _RESERVED), options, report_progress)
-        source, sight = _confirm(search, question)
+        test = build_test(runner, clean, report_progress)
+        failure = " and ".join(test.failure.texts) or test.failure.signature
+        failure = textwrap.shorten(failure, _LONGEST, placeholder=" ...")
+        report_progress(f"{failure} after {test.seconds:.1f} s; searching for a smaller script with the same failure")
+        search = _search(test, begun + options.seconds * (1 - _RESERVED), options, report_progress)
+        source, outcome = _confirm(search, test)
         return Reduction(
             source,
-            question.failure,
-            sight,
-            oracle.stack,
+            test.failure,
+            outcome,
+            runner.stack,
             clean.stack if clean else None,
             search.ranks,
             task.options.launched,
@@ -113,21 +117,23 @@ def reduce_script(
             search.tried,
             search.refused,
             time.monotonic() - begun,
-            oracle.is_warm,
+            runner.is_warm,
             search.is_complete,
         )
 
 
-def _search(question: Question, until: float, options: Options, report_progress: Callable[[str], None]) -> Search:
-    """Return a search that is over, or whose time is, or that was interrupted."""
-    task = question.oracle.task
+def _search(
+    test: InterestingnessTest, until: float, options: ReduceOptions, report_progress: Callable[[str], None]
+) -> Search:
+    """Return a search that is complete, timed out, or was interrupted."""
+    task = test.runner.task
     search = Search(
         task.python_script.source,
         task.options.ranks,
-        lambda source, ranks: question.answer(source, ranks) is not None,
+        lambda source, ranks: test.run(source, ranks) is not None,
         until,
-        lambda source, ranks: not question.oracle.is_warm or question.answer(source, ranks, warm=False) is not None,
-        question.stop,
+        lambda source, ranks: not test.runner.is_warm or test.run(source, ranks, warm=False) is not None,
+        test.stop,
         options.jobs,
         keeps_conditions=bool(options.texts),
         keeps_ranks=task.options.own,
@@ -150,15 +156,15 @@ def _kept_when_interrupted(report_progress: Callable[[str], None]) -> Iterator[N
         report_progress("interrupted; keeping the smallest script so far")
 
 
-def _confirm(search: Search, question: Question) -> tuple[str, Sight]:
-    """Return the smallest script that fails alike in a run as `repros try` makes it, with its own imports."""
-    place, step = len(search.kept) - 1, 1
+def _confirm(search: Search, test: InterestingnessTest) -> tuple[str, ScriptOutcome]:
+    """Return the smallest script with the same failure in a cold run, with its own imports."""
+    position, step = len(search.kept) - 1, 1
     for _ in range(_MOST_STEPS_BACK):
-        if place < 0:
+        if position < 0:
             break
-        source = lay_out(search.kept[place])
-        sight = question.answer(source, search.ranks, warm=False)
-        if sight is not None:
-            return source, sight
-        place, step = place - step, 2 * step
-    return question.oracle.task.python_script.source, question.sight
+        source = lay_out(search.kept[position])
+        outcome = test.run(source, search.ranks, warm=False)
+        if outcome is not None:
+            return source, outcome
+        position, step = position - step, 2 * step
+    return test.runner.task.python_script.source, test.outcome

@@ -1,4 +1,4 @@
-"""The search for a smaller script: which candidates to run, in which order, for how long."""
+"""The search for a smaller script: the choice and order of candidates, and its time limit."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from repros.scripts.reduce.layout import count_lines, tidy
 from repros.scripts.reduce.modules import Chains, Parts
 from repros.scripts.reduce.names import names_of
 from repros.scripts.reduce.parameters import Parameters, Returned
-from repros.scripts.reduce.passes import Pass
+from repros.scripts.reduce.passes import ReductionPass
 from repros.scripts.reduce.statements import Decorators, Elses, Mentions, Statements, Unbound, Unread
 
-Unit = TypeVar("Unit")
+R = TypeVar("R")
 _DEEPEST = 6
-"""Statements within statements that are looked at."""
+"""Depth of nested statements that are reduced."""
 
 
-Fails = Callable[[str, int], bool]
-"""Runs a source on a number of ranks; returns whether it fails as the script does."""
+IsInteresting = Callable[[str, int], bool]
+"""Runs a source on a number of ranks; returns whether it fails as the original does."""
 
 
 def _always(_source: str, _ranks: int) -> bool:
@@ -36,44 +36,44 @@ def _always(_source: str, _ranks: int) -> bool:
 
 
 class OutOfTimeError(Exception):
-    """The time for the search is up."""
+    """The search timed out."""
 
 
 @dataclass
 class Search:
-    """A search, with the smallest script so far."""
+    """A search, with its smallest script so far."""
 
     source: str
-    """The smallest script that fails as the first one did."""
+    """The smallest script so far that fails as the original does."""
     ranks: int
-    fails: Fails
+    is_interesting: IsInteresting
     until: float
-    """The end of its time, by `time.monotonic`."""
-    confirms: Fails = _always
-    """Runs a source with its own imports, rather than in a process that has imported the script's."""
+    """Its deadline, by `time.monotonic`."""
+    confirms: IsInteresting = _always
+    """Runs a source with its own imports, rather than forked from a server that has imported the original's."""
     stop: Callable[[], None] = lambda: None
     """Ends the candidates that run."""
     jobs: int = 2
     """Candidates at the same time."""
     keeps_conditions: bool = False
-    """Whether each `if` keeps its condition: where a text in the output is the failure, whatever prints it would do."""
+    """Whether each `if` keeps its condition: without it, any code that prints a text of --text would be interesting."""
     keeps_ranks: bool = False
-    """Whether there must be as many ranks: the script starts them itself."""
+    """Whether the number of ranks must stay: the script starts them itself."""
     report_progress: Callable[[str], None] = lambda _: None
     tried: int = 0
     """Candidates that were run."""
     refused: int = 0
-    """Candidates that needed no run."""
+    """Candidates that were rejected without a run."""
     kept: list[str] = field(default_factory=list)
-    """What failed alike, each smaller than the one before."""
+    """The scripts that failed alike, each smaller than the one before."""
     is_complete: bool = False
-    """Whether nothing smaller is left to try."""
-    _answers: dict[tuple[str, int], bool] = field(default_factory=dict)
+    """Whether all smaller candidates were tried."""
+    _results: dict[tuple[str, int], bool] = field(default_factory=dict)
     _confirmed: dict[tuple[str, int], bool] = field(default_factory=dict)
     _pool: ThreadPoolExecutor = field(init=False)
 
     def run(self) -> None:
-        """Search until no candidate fails alike, the time is up, or an interruption comes, which is passed on."""
+        """Search until no candidate fails alike, the deadline, or an interruption, which is passed on."""
         self._pool = ThreadPoolExecutor(self.jobs)
         try:
             self._run()
@@ -93,58 +93,58 @@ class Search:
         passes = structure(conditions=not self.keeps_conditions)
         while before != self.source:
             before = self.source
-            for each in passes:
-                self._reduce(each)
+            for pass_ in passes:
+                self._reduce(pass_)
             self._smaller_numbers()
-            for each in values():
-                self._reduce(each)
+            for pass_ in values():
+                self._reduce(pass_)
             self.report_progress(f"{count_lines(self.source)} lines after {self.tried} candidates")
 
     def _fewer_ranks(self) -> None:
         for ranks in range(1, self.ranks) if not self.keeps_ranks else ():
-            if self._answer(self.source, ranks):
+            if self._test(self.source, ranks):
                 self.ranks = ranks
                 return
 
-    def _reduce(self, pass_: Pass[Unit]) -> None:
-        """Do as many of a pass's units as possible: in large chunks, then in ever smaller ones, from the end on."""
+    def _reduce(self, pass_: ReductionPass[R]) -> None:
+        """Apply as many reductions of a pass as possible: in large chunks, then in smaller ones, from the end on."""
         code = Code(self.source)
-        units = pass_.units(code)
-        done: list[Unit] = []
-        size = len(units)
+        reductions = pass_.reductions(code)
+        done: list[R] = []
+        size = len(reductions)
         while size:
-            left = [unit for unit in units if unit not in done]
+            left = [reduction for reduction in reductions if reduction not in done]
             chunks = [left[max(0, end - size) : end] for end in range(len(left), 0, -size)]
             self._chunks(code, pass_, chunks, done)
             size = min(size - 1, -(-size // 2)) if size > 1 else 0
         if done:
             self.report_progress(f"{count_lines(self.source)} lines after {self.tried} candidates")
 
-    def _chunks(self, code: Code, pass_: Pass[Unit], chunks: list[list[Unit]], done: list[Unit]) -> None:
-        """Do each chunk that may be done, as many at once as there are jobs."""
+    def _chunks(self, code: Code, pass_: ReductionPass[R], chunks: list[list[R]], done: list[R]) -> None:
+        """Apply each chunk that leaves an interesting source; run as many candidates at once as there are jobs."""
         while chunks:
             batch, chunks = chunks[: self.jobs], chunks[self.jobs :]
             sources = [pass_.render(code, [*done, *chunk]) for chunk in batch]
-            passing = [chunk for chunk, ok in zip(batch, self._ask(sources), strict=True) if ok]
+            passing = [chunk for chunk, ok in zip(batch, self._test_all(sources), strict=True) if ok]
             for number, chunk in enumerate(passing):
                 source = pass_.render(code, [*done, *chunk])
-                if (number == 0 or self._answer(source, self.ranks)) and self._holds_alone(source):
+                if (number == 0 or self._test(source, self.ranks)) and self._holds_alone(source):
                     done += chunk
                     self._keep(source)
 
     def _smaller_numbers(self) -> None:
-        code, place = Code(self.source), 0
-        while place < len(found := list(numbers.groups(code))):
-            number, places = found[place]
+        code, position = Code(self.source), 0
+        while position < len(groups := list(numbers.groups(code))):
+            number, nodes = groups[position]
             for candidate in numbers.smaller(number):
-                if self._take(numbers.render(code, places, candidate)):
-                    code, place = Code(self.source), -1 if place == 0 else place - 1
+                if self._take(numbers.render(code, nodes, candidate)):
+                    code, position = Code(self.source), -1 if position == 0 else position - 1
                     break
-            place += 1
+            position += 1
 
     def _take(self, source: str) -> bool:
         """Keep a source if it fails alike; return whether it does."""
-        if source == self.source or not self._answer(source, self.ranks):
+        if source == self.source or not self._test(source, self.ranks):
             return False
         self._keep(source)
         return True
@@ -152,7 +152,7 @@ class Search:
     def _holds_alone(self, source: str) -> bool:
         """Return whether a source with other imports than the smallest one so far fails with its own imports, too.
 
-        In a process that has imported the script's, `import torch` is enough for `torch.distributed.checkpoint`.
+        In a server that has imported the original's, `import torch` is enough for `torch.distributed.checkpoint`.
         """
         if imports_of(source) == imports_of(self.source):
             return True
@@ -164,25 +164,27 @@ class Search:
         self.kept.append(source)
         self.source = source
 
-    def _answer(self, source: str, ranks: int) -> bool:
-        return self._ask([source], ranks)[0]
+    def _test(self, source: str, ranks: int) -> bool:
+        return self._test_all([source], ranks)[0]
 
-    def _ask(self, sources: Sequence[str], ranks: int | None = None) -> list[bool]:
-        """Return for each source whether it fails as the script does; each is run once at most.
+    def _test_all(self, sources: Sequence[str], ranks: int | None = None) -> list[bool]:
+        """Return for each source whether it fails as the original does; each is run at most once.
 
         Raises:
-            OutOfTimeError: the time is up.
+            OutOfTimeError: the search timed out.
         """
         ranks = ranks or self.ranks
         if time.monotonic() > self.until:
             raise OutOfTimeError
-        new = [source for source in dict.fromkeys(sources) if (source, ranks) not in self._answers]
-        running = {source: self._pool.submit(self.fails, source, ranks) for source in new if self._is_sound(source)}
+        new = [source for source in dict.fromkeys(sources) if (source, ranks) not in self._results]
+        running = {
+            source: self._pool.submit(self.is_interesting, source, ranks) for source in new if self._is_sound(source)
+        }
         self.tried += len(running)
         self.refused += len(new) - len(running)
         for source in new:
-            self._answers[source, ranks] = source in running and self._wait(running[source])
-        return [self._answers[source, ranks] for source in sources]
+            self._results[source, ranks] = source in running and self._wait(running[source])
+        return [self._results[source, ranks] for source in sources]
 
     def _wait(self, running: Future[bool]) -> bool:
         try:
@@ -191,13 +193,13 @@ class Search:
             raise OutOfTimeError from error
 
     def _is_sound(self, source: str) -> bool:
-        """Return whether a source compiles and defines what it uses."""
+        """Return whether a source compiles and defines all names that it uses."""
         code = read(source)
         return code is not None and not names_of(code.tree).lacks(names_of(Code(self.source).tree))
 
 
-def structure(*, conditions: bool) -> list[Pass[Any]]:
-    """Return the passes that leave out, in their order: what leaves out much first.
+def structure(*, conditions: bool) -> list[ReductionPass[Any]]:
+    """Return the passes that remove code, in order: those that remove most first.
 
     Args:
         conditions: whether an `if` may lose its condition.
@@ -211,8 +213,8 @@ def structure(*, conditions: bool) -> list[Pass[Any]]:
     ]
 
 
-def values() -> list[Pass[Any]]:
-    """Return the passes that write something else where a name stood, in their order; smaller numbers come before."""
+def values() -> list[ReductionPass[Any]]:
+    """Return the passes that replace names, in order; numbers are reduced before them."""
     unread = Unread()
     return [
         *(Constants(), Defaults(), Parts(), Chains(), SelfValues(), OfClass(), Subclasses(), unread),

@@ -19,10 +19,10 @@ class Statements:
 
     depth: int
 
-    def units(self, code: Code) -> list[ast.stmt]:
+    def reductions(self, code: Code) -> list[ast.stmt]:
         """Return the statements, but for a `pass`, which stands where something must."""
-        found = (node for node in statements_of(code.tree) if _depth(code, node) == self.depth)
-        return sorted((node for node in found if not isinstance(node, ast.Pass)), key=lambda node: node.lineno)
+        nodes = (node for node in statements_of(code.tree) if _depth(code, node) == self.depth)
+        return sorted((node for node in nodes if not isinstance(node, ast.Pass)), key=lambda node: node.lineno)
 
     def render(self, code: Code, chosen: Sequence[ast.stmt]) -> str:
         """Return the source without statements."""
@@ -32,30 +32,30 @@ class Statements:
 class Mentions:
     """Each name with all that mentions it: an optimizer and its steps, a logger and its lines."""
 
-    def units(self, code: Code) -> list[tuple[ast.stmt, ...]]:
+    def reductions(self, code: Code) -> list[tuple[ast.stmt, ...]]:
         """Return for each name that the source binds the statements that mention it."""
-        found: dict[str, list[ast.stmt]] = defaultdict(list)
+        statements: dict[str, list[ast.stmt]] = defaultdict(list)
         bound = set[str]()
         for statement in statements_of(code.tree):
             if isinstance(statement, (*_SIMPLE, ast.Import, ast.ImportFrom)):
                 for name in {name for node in ast.walk(statement) for name in _named(node)}:
-                    found[name].append(statement)
+                    statements[name].append(statement)
                 bound |= {name for node in ast.walk(statement) for name in _bound(node)}
             elif isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                found[statement.name].append(statement)
+                statements[statement.name].append(statement)
                 bound.add(statement.name)
-        units = {tuple(found[name]) for name in bound if len(found[name]) > 1}
-        return sorted(units, key=lambda unit: (unit[0].lineno, len(unit)))
+        reductions = {tuple(statements[name]) for name in bound if len(statements[name]) > 1}
+        return sorted(reductions, key=lambda reduction: (reduction[0].lineno, len(reduction)))
 
     def render(self, code: Code, chosen: Sequence[tuple[ast.stmt, ...]]) -> str:
         """Return the source without the statements."""
-        return code.without({statement for unit in chosen for statement in unit})
+        return code.without({statement for reduction in chosen for statement in reduction})
 
 
 class Unread:
     """Each statement that does nothing but bind names which nothing reads: what other passes leave behind."""
 
-    def units(self, code: Code) -> list[ast.stmt]:
+    def reductions(self, code: Code) -> list[ast.stmt]:
         """Return the statements, but for those of a class, which a library may look for."""
         nodes = [*ast.walk(code.tree)]
         read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
@@ -75,7 +75,7 @@ class Unread:
 class Elses(Edits):
     """The `else`, `except` and `finally` of a statement, and the names of an import."""
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return what may be left out."""
         return [edit for node in statements_of(code.tree) for edit in _parts(code, node)]
 
@@ -83,16 +83,16 @@ class Elses(Edits):
 class Decorators(Edits):
     """Each decorator."""
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each decorator."""
         blocks = (node for node in ast.walk(code.tree) if isinstance(node, Block))
-        return [Edit(*code.lines(each)) for node in blocks for each in node.decorator_list]
+        return [Edit(*code.lines(decorator)) for node in blocks for decorator in node.decorator_list]
 
 
 class Unbound(Edits):
     """Each name that nothing reads of the result of a call, of a `with`, or of the numbers of an `enumerate`."""
 
-    def units(self, code: Code) -> list[Edit]:
+    def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each such name."""
         nodes = [*ast.walk(code.tree)]
         names = [node for node in nodes if isinstance(node, ast.Name) and _is_read(node)]
@@ -140,7 +140,7 @@ def _all_bound(statement: ast.stmt) -> set[str]:
 
 
 def _depth(code: Code, node: ast.stmt) -> int:
-    return sum(isinstance(each, ast.stmt) for each in code.above(node))
+    return sum(isinstance(parent, ast.stmt) for parent in code.above(node))
 
 
 def _named(node: ast.AST) -> Iterator[str]:

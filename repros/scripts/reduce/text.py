@@ -1,4 +1,4 @@
-"""What a search has found, for the terminal."""
+"""The result of a reduction, for the terminal."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ _LONGEST = 160
 """Characters of a signature."""
 
 
-def format_reduction(found: Reduction, output: Path, width: int) -> Text:
-    """Return what became of a script, in at most `width` columns."""
-    failure = found.failure
-    (lines_before, before), (lines_after, after) = found.before, found.after
+def format_reduction(reduction: Reduction, output: Path, width: int) -> Text:
+    """Return the result of a reduction, in at most `width` columns."""
+    failure = reduction.failure
+    (lines_before, before), (lines_after, after) = reduction.before, reduction.after
     part = f", {lines_after / lines_before:.0%} of them" if lines_before else ""
-    ranks = f" on {count(found.ranks, 'rank')}" if found.is_launched else ""
-    place = next((place for place in failure.places if place != "the script"), "")
+    ranks = f" on {count(reduction.ranks, 'rank')}" if reduction.is_launched else ""
+    location = next((location for location in failure.locations if location != "the script"), "")
     kept = f"output with {' and '.join(map(repr, failure.texts))}" if failure.texts else failure.signature
     kept = kept if len(kept) <= _LONGEST else f"{kept[:_LONGEST]} [...]"
-    clean = f", and ends clean on {found.clean_on}" if found.clean_on else ""
-    end = "nothing smaller fails alike" if found.is_complete else "the search was not over"
-    each = "each forked from a process with the libraries" if found.is_warm else "each with its own imports"
+    clean = f", with a clean exit on {reduction.clean_on}" if reduction.clean_on else ""
+    end = "no smaller candidate fails alike" if reduction.is_complete else "the search timed out"
+    launch = "forked from a server with the libraries" if reduction.is_warm else "each with its own imports"
     lines = [Text(f"{lines_before} lines before, {lines_after} after{part}", "bold green")]
     lines += entry("tokens", f"{before} before, {after} after", width)
-    lines += entry("keeps", f"{kept}{f' in {place}' if place else ''}{ranks}, on {found.stack}{clean}", width)
-    ran = f"{count(found.tried, 'candidate')} run within walls, {each}; {found.refused} refused unrun"
+    lines += entry("keeps", f"{kept}{f' in {location}' if location else ''}{ranks}, on {reduction.stack}{clean}", width)
+    ran = (
+        f"{count(reduction.tried, 'candidate')} run in the sandbox, {launch}; {reduction.refused} refused without a run"
+    )
     lines += entry("tried", ran, width)
-    lines += entry("time", f"{found.seconds:.0f} s; {end}", width)
+    lines += entry("time", f"{reduction.seconds:.0f} s; {end}", width)
     lines += entry("written", str(relative_to_cwd(output)), width)
     return Text("\n").join(lines)

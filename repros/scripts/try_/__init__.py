@@ -1,8 +1,8 @@
-"""A stranger's script on chosen stacks: `repros try`.
+"""An untrusted script on chosen stacks: `repros try`.
 
-The steps: `script` copies the script, or `issue` the code block of an issue, `needs` reads which packages it imports,
-`cell` makes a cell of the engine's model of it, whose documented failure is a hang, so that the engine looks for one;
-`start` starts it within the walls of `confine`, and its ranks by `ranks`; the engine supervises, judges and ends it;
-`sight` reads from the result what was seen, `known` compares that with the catalogue. `run` is all of it, stack by
-stack. `text` and `json_format` present it.
+The steps: `script` reads a script, `issue` the code block of an issue, `command` a command line; `needs` finds the
+packages that it imports; `task` is all of it with its limits. `job` makes a job of the engine of it, in the sandbox of
+`sandbox` and, with several ranks, started by `inside/ranks.py`; the engine runs it. `outcome` classifies the
+observation, `known` compares it with the catalogue. `run` does this stack by stack; `text` and `json_format` present
+it.
 """

@@ -1,4 +1,4 @@
-"""The script in an issue: one of the code blocks of its Markdown, or code that stands in none."""
+"""The script in an issue: one of the code blocks of its Markdown, or code outside of blocks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from repros.scripts.try_.loose import FENCE, find_loose
 from repros.scripts.try_.source import PROBLEMS, parse
 
 _QUOTE = re.compile(r"^ {0,3}>(?!>) ?", re.MULTILINE)
-"""The mark of a quoted line, and no prompt of Python's."""
+"""The prefix of a quoted line, as opposed to a prompt of Python."""
 _FENCE = re.compile(r"^\s*(?P<fence>`{3,}|~{3,})\s*(?P<word>[\w+.-]*)")
 _PYTHON = {"", "py", "py3", "python", "python3", "pycon", "ipython", "ipython3"}
-"""What stands behind the fence of a block that may be Python."""
+"""Info strings of code fences that may be Python."""
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)")
 _OF_A_NOTEBOOK = re.compile(r"^\s*[!%]")
 
@@ -27,25 +27,25 @@ class Code:
 
     source: str
     number: int | None
-    """Its place among the issue's blocks, from 1; None if it stands in none."""
+    """Its position among the issue's blocks, from 1; None if it is outside of blocks."""
     blocks: int
-    """How many there are."""
+    """Number of blocks in the issue."""
     line: int
-    """The line of the issue with its opening fence, or with its first import."""
+    """The line of its opening fence, or of its first import."""
 
     @property
-    def place(self) -> str:
-        """Where it stands: `block 2 of 3`."""
+    def location(self) -> str:
+        """Where it is: `block 2 of 3`."""
         return f"block {self.number} of {self.blocks}" if self.number else "the code outside of blocks"
 
 
 def find_code(markdown: str, name: str, number: int | None = None) -> Code:
-    """Return a block of an issue: that of the number, else the longest that is Python and imports something.
+    """Return the block of an issue with a number; by default the longest that is Python and imports something.
 
-    If no block is, code counts that stands in none.
+    Without such a block, code outside of blocks is searched.
 
     Raises:
-        ReprosError: there is none.
+        ReprosError: there is no code.
     """
     blocks = [(word, _clean(lines), line) for word, lines, line in _blocks(markdown)]
     if number is not None:
@@ -54,8 +54,8 @@ def find_code(markdown: str, name: str, number: int | None = None) -> Code:
         _, source, line = blocks[number - 1]
         return Code(source, number, len(blocks), line)
     scripts = [
-        Code(source, place, len(blocks), line)
-        for place, (word, source, line) in enumerate(blocks, 1)
+        Code(source, position, len(blocks), line)
+        for position, (word, source, line) in enumerate(blocks, 1)
         if word.lower() in _PYTHON and _is_script(source)
     ]
     if not scripts:
@@ -70,7 +70,7 @@ def find_code(markdown: str, name: str, number: int | None = None) -> Code:
 
 
 def _outside(markdown: str) -> list[str]:
-    """Return the lines of an issue, with fences in the place of its blocks: no Python goes on over these."""
+    """Return the lines of an issue with its blocks replaced by fences, which end any Python code."""
     lines = _QUOTE.sub("", markdown).split("\n")
     for _, inside, begin in _blocks(markdown):
         end = begin + len(inside) + 1
@@ -79,7 +79,7 @@ def _outside(markdown: str) -> list[str]:
 
 
 def _blocks(markdown: str) -> Iterator[tuple[str, list[str], int]]:
-    """Yield the word behind the fence, the lines and the place of each block; a last one may lack its end."""
+    """Yield the info string, the lines and the first line's number of each block; the last may lack its end."""
     fence, word, begin, lines = "", "", 0, list[str]()
     for number, line in enumerate(_QUOTE.sub("", markdown).split("\n"), 1):
         opening = _FENCE.match(line)
@@ -95,9 +95,9 @@ def _blocks(markdown: str) -> Iterator[tuple[str, list[str], int]]:
 
 
 def _clean(lines: list[str]) -> str:
-    """Return code without what an interactive session or a notebook adds."""
+    """Return code without the prompts of an interactive session and the commands of a notebook."""
     code = textwrap.dedent("\n".join(lines)).strip("\n").split("\n")
-    if any(line.startswith(">>>") for line in code):  # the other lines are what was printed
+    if any(line.startswith(">>>") for line in code):  # the other lines are output
         code = [_PROMPT.sub("", line) for line in code if _PROMPT.match(line)]
     return _even("\n".join(f"# {line}" if _OF_A_NOTEBOOK.match(line) else line for line in code) + "\n")
 

@@ -7,7 +7,8 @@ from typing import TypedDict
 
 from repros.diagnose.match.json_format import MatchJson, match_to_json
 from repros.diagnose.watch.json_format import FindingJson, finding_to_json
-from repros.scripts.try_.run import Attempt, Task
+from repros.scripts.try_.run import ScriptRun
+from repros.scripts.try_.task import Task
 
 SCHEMA = 1
 """Raised whenever a key is renamed or removed, or its meaning changes."""
@@ -19,12 +20,12 @@ class LinkJson(TypedDict):
     type: str
     message: str
     frames: list[str]
-    """The innermost, outermost first."""
+    """The innermost frames, outermost first."""
     via: str | None
 
 
 class PlaceJson(TypedDict):
-    """Where a rank was in the end."""
+    """Where a rank was at the end of the run."""
 
     rank: str
     ending: str
@@ -37,32 +38,32 @@ class ChangeJson(TypedDict):
 
     package: str
     version: str | None
-    """null if it is left out."""
+    """null if it is removed."""
     instead_of: str | None
     """The stack's own; null if the stack has none."""
 
 
 class StackJson(TypedDict):
-    """What was seen on a stack."""
+    """A run on a stack."""
 
     stack: str
     python: str
     versions: dict[str, str]
     asks_for: list[str]
-    """What the script asks for and the stack has in another release."""
+    """Releases that the script requires and the stack has in another version."""
     wanted: list[str]
-    """The requirements of `--with`; empty if this is the stack as it is."""
+    """The requirements of `--with`; empty for the stack itself."""
     changes: list[ChangeJson]
-    """What they have changed."""
+    """The packages that these have changed."""
     lacks: list[str]
-    """The requirements without which it did not run, or an import in it failed."""
+    """Requirements whose absence prevented the run, or failed an import."""
     status: str
     signature: str | None
     ranks: list[str]
     chain: list[LinkJson]
     places: list[PlaceJson]
     last_lines: list[str]
-    """The end of what it, or its rank 0, wrote, where no exception says why it ended."""
+    """The end of the output, of rank 0 if there are several, unless an exception explains the ending."""
     note: str | None
     seconds: float
     logs: str | None
@@ -73,7 +74,7 @@ class StackJson(TypedDict):
 
 
 class WallsJson(TypedDict):
-    """What was between the script and the machine."""
+    """The sandbox."""
 
     network: bool
     files: bool
@@ -86,7 +87,7 @@ class TryJson(TypedDict):
     schema: int
     script: str
     packages: list[str]
-    """What the script needs, by its PEP 723 block and its imports."""
+    """Packages in its PEP 723 block and its imports."""
     walls: WallsJson
     seconds: float
     memory: int
@@ -94,48 +95,53 @@ class TryJson(TypedDict):
     stacks: list[StackJson]
 
 
-def attempts_to_json(task: Task, attempts: Iterable[Attempt]) -> TryJson:
-    """Return what was seen as an object for JSON."""
-    walls, limits = task.walls, task.limits
+def runs_to_json(task: Task, runs: Iterable[ScriptRun]) -> TryJson:
+    """Return the runs as an object for JSON."""
+    sandbox, limits = task.sandbox, task.limits
     return {
         "schema": SCHEMA,
         "script": task.script.origin,
         "packages": list(task.needs.packages),
-        "walls": {"network": walls.network, "files": walls.files, "problems": dict(walls.problems)},
+        "walls": {"network": sandbox.network, "files": sandbox.files, "problems": dict(sandbox.problems)},
         "seconds": limits.seconds,
         "memory": limits.memory,
         "file_size": limits.file_size,
-        "stacks": [_attempt_to_json(seen) for seen in attempts],
+        "stacks": [_run_to_json(run) for run in runs],
     }
 
 
-def _attempt_to_json(seen: Attempt) -> StackJson:
-    sight, known = seen.sight, seen.known
+def _run_to_json(run: ScriptRun) -> StackJson:
+    outcome, known = run.outcome, run.known
     return {
-        "stack": seen.stack,
-        "python": seen.python,
-        "versions": dict(seen.versions),
-        "asks_for": list(seen.other_releases),
-        "wanted": list(seen.wanted),
+        "stack": run.stack,
+        "python": run.environment.python_version,
+        "versions": dict(run.versions),
+        "asks_for": list(run.other_releases),
+        "wanted": list(run.wanted),
         "changes": [
-            {"package": each.name, "version": each.version, "instead_of": each.before} for each in seen.changes
+            {"package": change.name, "version": change.version, "instead_of": change.before} for change in run.changes
         ],
-        "lacks": list(seen.lacks),
-        "status": sight.status.value,
-        "signature": sight.signature,
-        "ranks": list(sight.ranks),
+        "lacks": list(run.lacks),
+        "status": outcome.status.value,
+        "signature": outcome.signature,
+        "ranks": list(outcome.ranks),
         "chain": [
             {"type": link.type, "message": link.message, "frames": list(link.frames), "via": link.via}
-            for link in sight.chain
+            for link in outcome.chain
         ],
         "places": [
-            {"rank": each.rank, "ending": each.ending, "call": each.call, "called_at": each.called_at}
-            for each in sight.places
+            {
+                "rank": location.rank,
+                "ending": location.ending,
+                "call": location.call,
+                "called_at": location.called_at,
+            }
+            for location in outcome.locations
         ],
-        "last_lines": list(sight.last_lines),
-        "note": sight.note,
-        "seconds": round(seen.seconds, 1),
-        "logs": str(seen.folder) if seen.folder else None,
+        "last_lines": list(outcome.last_lines),
+        "note": outcome.note,
+        "seconds": round(run.seconds, 1),
+        "logs": str(run.folder) if run.folder else None,
         "match": match_to_json(known.match) if known else None,
         "findings": [finding_to_json(finding, ids) for finding, ids in known.findings] if known else [],
     }

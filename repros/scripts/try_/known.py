@@ -1,4 +1,4 @@
-"""The documented failures in a run: by what its processes wrote, and by what the watch saw in them."""
+"""The documented failures in a run: by its output, and by the findings of the watch."""
 
 from __future__ import annotations
 
@@ -13,62 +13,60 @@ from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import CRASH
 from repros.diagnose.watch.report import Found, Report
 from repros.model import Environment, Observation, Repro
-from repros.scripts.try_.sight import logs_of
-from repros.scripts.try_.start import WATCH
+from repros.scripts.try_.job import WATCH, ObservedRun
+from repros.scripts.try_.outcome import logs_of
 from repros.scripts.try_.waiting import waiting_events
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the catalogue knows of a run."""
+    """The documented failures in a run."""
 
     match: LogMatch
-    """What `repros match` finds in the logs of all its ranks."""
+    """The result of `repros match` on the logs of all its ranks."""
     findings: tuple[Found, ...] = ()
-    """What `repros watch` finds, but for the exception that ended it, which is in the logs."""
+    """The findings of `repros watch`, except the exception that ended the run, which is in the logs."""
     watch_failed: str | None = None
-    """Why the watch has not seen all."""
+    """Why monitoring by the watch is incomplete."""
 
 
-def find_known(
-    observation: Observation, catalogue: Iterable[Repro], environment: Environment, home: Path | None
-) -> Known:
+def find_known(observed: ObservedRun, catalogue: Iterable[Repro], environment: Environment) -> Known:
     """Compare a run's logs and the events of its watch with the catalogue.
 
     Args:
-        observation: the run.
+        observed: the run; its working folder is removed from the paths that findings name.
         catalogue: the documented failures.
         environment: where it ran.
-        home: the script's own folder, which is left out of the paths that findings name.
 
     Raises:
         ReprosError: the logs cannot be read as text.
     """
-    repros = tuple(catalogue)
-    found = match_log(read_logs(observation), repros, environment)
+    repros, observation = tuple(catalogue), observed.observation
+    match = match_log(read_logs(observation), repros, environment)
     report = Report(repros, lambda *_: None, skip=(CRASH,))
     folder = observation.folder / WATCH
     if not folder.is_dir():
-        return Known(found)
+        return Known(match)
     for event in (*EventFolder(folder).poll(), *waiting_events(observation.ranks, environment)):
         report.take(event)
     report.finish()
-    failure = next((f"{each['where']}: {each['error']}" for each in report.failures), None)
-    return Known(found, tuple((_without_folder(finding, home), ids) for finding, ids in report.found), failure)
+    failure = next((f"{event['where']}: {event['error']}" for event in report.failures), None)
+    findings = tuple((_without_folder(finding, observed.workdir), ids) for finding, ids in report.found)
+    return Known(match, findings, failure)
 
 
-def _without_folder(finding: Finding, home: Path | None) -> Finding:
-    beginning = f"{home}/"
-    place = finding.place.replace(beginning, "") if finding.place else None
-    return replace(finding, text=finding.text.replace(beginning, ""), place=place)
+def _without_folder(finding: Finding, folder: Path) -> Finding:
+    prefix = f"{folder}/"
+    place = finding.place.replace(prefix, "") if finding.place else None
+    return replace(finding, text=finding.text.replace(prefix, ""), place=place)
 
 
 def read_logs(observation: Observation) -> LogLines:
-    """Return what all ranks wrote, one after another.
+    """Return the output of all ranks, one after another.
 
     Raises:
-        ReprosError: this is no text.
+        ReprosError: it is no text.
     """
-    files: list[Path] = list(logs_of(observation.processes, observation.folder))
-    written = b"\n".join(file.read_bytes() for file in files)
-    return decode_lines(written, "what the script wrote") if written.strip() else LogLines(b"")
+    files = logs_of(observation.processes, observation.folder)
+    output = b"\n".join(file.read_bytes() for file in files)
+    return decode_lines(output, "the output of the script") if output.strip() else LogLines(b"")

@@ -1,4 +1,4 @@
-"""Code in the text of an issue that stands in no block: from an import on, as far as it is Python."""
+"""Code in the text of an issue outside of blocks: from an import on, as long as it is Python."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from repros.scripts.try_.source import PROBLEMS, parse
 
 _IMPORT = re.compile(r"(?P<indent>\s*)(?P<prompt>>>> )?(?:import [\w.]+|from [\w.]+ import \S)")
 FENCE = "```"
-"""A line that belongs to no code."""
+"""A line that ends any code."""
 _MOST_LINES = 2_000
-"""Of a stretch; a longer one is no script of an issue."""
+"""Limit of a stretch of code."""
 
 
 def find_loose(lines: Sequence[str], clean: Callable[[list[str]], str]) -> Iterator[tuple[str, int]]:
-    """Yield each stretch of Python that begins with an import and does more, and the number of its first line, from 1.
+    """Yield each stretch of Python that begins with an import and does more, with its first line's number, from 1.
 
     Args:
-        lines: those of the text.
-        clean: returns the code of lines, without what an interactive session or a notebook adds.
+        lines: the lines of the text.
+        clean: returns the code of lines without the prompts of a session and the commands of a notebook.
     """
     at = 0
     while at < len(lines):
-        found = _IMPORT.match(lines[at])
-        source = _longest(_stretch(lines[at : at + _MOST_LINES], found), clean) if found else ""
+        match = _IMPORT.match(lines[at])
+        source = _longest(_stretch(lines[at : at + _MOST_LINES], match), clean) if match else ""
         if source:
             yield source, at + 1
         at += source.count("\n") or 1
 
 
 def _stretch(lines: Sequence[str], begin: re.Match[str]) -> list[str]:
-    """Return the lines that may belong to code whose first one begins so: as indented, all at a prompt or none."""
+    """Return the lines that may belong to code that begins with this import: as indented, all at a prompt or none."""
     indent, prompt = begin["indent"], begin["prompt"]
 
     def belongs(line: str) -> bool:
@@ -44,7 +44,7 @@ def _stretch(lines: Sequence[str], begin: re.Match[str]) -> list[str]:
 
 
 def _longest(taken: list[str], clean: Callable[[list[str]], str]) -> str:
-    """Return as much of lines as is Python, from the first on; nothing if it only imports."""
+    """Return the longest beginning of the lines that is Python; empty if it only imports."""
     while taken:
         source = clean(taken)
         try:
@@ -57,7 +57,7 @@ def _longest(taken: list[str], clean: Callable[[list[str]], str]) -> str:
 
 
 def _without_prose(source: str, body: list[ast.stmt]) -> str:
-    """Return a source without a word at its end that is prose: Python takes it for a name that nobody uses."""
+    """Return a source without trailing words of prose, which Python parses as unused names."""
     while body and _is_prose(body[-1]):
         body = body[:-1]
     if all(isinstance(node, ast.Import | ast.ImportFrom) for node in body):

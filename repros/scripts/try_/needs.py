@@ -1,4 +1,4 @@
-"""The packages that a script needs: what its PEP 723 block lists, or else what it imports; and what a stack lacks."""
+"""The packages that a script needs, by its PEP 723 block or its imports, and those that a stack lacks."""
 
 from __future__ import annotations
 
@@ -47,57 +47,60 @@ _PACKAGES = {
     "umap": "umap-learn",
     "yaml": "pyyaml",
 }
-"""The packages of modules that have another name; of all others, both have one name."""
+"""The packages of modules that have another name than their package."""
 _MISSING = re.compile(r"^No module named '(?P<module>[\w.]+)'|Requirement '(?P<requirement>[^'\n]+)' not met")
 """Python's own message, and that of lightning-utilities (`core/imports.py`), which Lightning uses."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a script needs."""
+    """The packages that a script needs."""
 
     modules: tuple[str, ...]
-    """What it imports at its top level and the standard library does not have."""
+    """The modules outside the standard library that it imports at its top level."""
     requirements: tuple[Requirement, ...] = ()
-    """What its PEP 723 block lists, and the Python that it asks for."""
+    """The dependencies in its PEP 723 block, and the Python that the block requires."""
 
     @property
     def listed(self) -> tuple[Requirement, ...]:
-        """The packages of its block, whatever their release: it says with which one somebody ran it."""
-        packages = (each for each in self.requirements if each.name != "python")
-        return tuple(Requirement(f"{each.name} ; {each.marker}" if each.marker else each.name) for each in packages)
+        """The packages of its block without their versions, with which somebody once ran it."""
+        packages = (package for package in self.requirements if package.name != "python")
+        return tuple(
+            Requirement(f"{package.name} ; {package.marker}" if package.marker else package.name)
+            for package in packages
+        )
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Canonical names of the packages, in the order in which the script names them."""
+        """Canonical names of the packages, in the order of the script."""
         listed = (requirement.name for requirement in self.listed)
         return tuple(dict.fromkeys(map(canonicalize_name, (*listed, *map(package_of, self.modules)))))
 
 
 def read_needs(script: Script) -> Needs:
-    """Read what a script needs.
+    """Return the packages that a script needs.
 
     Raises:
-        ReprosError: its PEP 723 block is damaged.
+        ReprosError: its PEP 723 block is invalid.
     """
     return Needs(script.modules, tuple(_listed(script)))
 
 
 def package_of(module: str) -> str:
-    """Return the name of the package that has a module."""
+    """Return the name of the package that contains a module."""
     top = module.partition(".")[0]
     return next((_PACKAGES[name] for name in (".".join(module.split(".")[:2]), top) if name in _PACKAGES), top)
 
 
 def find_lacking(needs: Needs, environment: Environment) -> Mapping[str, str]:
-    """Return what the script cannot begin without and the environment does not have: each requirement, and in words.
+    """Return the requirements that the script cannot start without and the environment lacks, each with a description.
 
-    A requirement that another release meets than the one that is installed lacks nothing: see `find_other_releases`.
+    A package that is installed in another release is not lacking: see `find_other_releases`.
     """
-    names = {canonicalize_name(each.name) for each in needs.listed if not environment.holds(each)}
-    listed = [each for each in needs.requirements if canonicalize_name(each.name) in names]
-    lacking = {_without_marker(each): str(canonicalize_name(each.name)) for each in listed}
-    if environment.python == Path():  # not made, as it lacks what is listed
+    names = {canonicalize_name(package.name) for package in needs.listed if not environment.holds(package)}
+    listed = [package for package in needs.requirements if canonicalize_name(package.name) in names]
+    lacking = {_without_marker(package): str(canonicalize_name(package.name)) for package in listed}
+    if environment.python == Path():  # not made, since it lacks a listed package
         return lacking
     top_levels = _top_levels(environment.python)
     for module in needs.modules:
@@ -108,15 +111,15 @@ def find_lacking(needs: Needs, environment: Environment) -> Mapping[str, str]:
 
 
 def find_missing(chain: Iterable[tuple[str, str]], environment: Environment) -> str | None:
-    """Return the requirement of a package for lack of which an import has failed; None if none has, for that reason.
+    """Return the requirement of a missing package that made an import fail; None if no import failed so.
 
     Args:
         chain: the types and messages of exceptions.
-        environment: where they were raised. Of a package that it has, another release may have the module.
+        environment: where they were raised. A package that it contains may have the module in another release.
     """
     for kind, message in chain:
-        found = _MISSING.search(message) if kind.endswith(("ModuleNotFoundError", "ImportError")) else None
-        text = (found["requirement"] or package_of(found["module"])) if found else ""
+        match = _MISSING.search(message) if kind.endswith(("ModuleNotFoundError", "ImportError")) else None
+        text = (match["requirement"] or package_of(match["module"])) if match else ""
         with contextlib.suppress(InvalidRequirement):
             if text and not (wanted := Requirement(text)).url and not environment.holds(wanted):
                 return text
@@ -124,13 +127,13 @@ def find_missing(chain: Iterable[tuple[str, str]], environment: Environment) -> 
 
 
 def find_other_releases(needs: Needs, environment: Environment) -> tuple[str, ...]:
-    """Return the requirements that the environment meets with another release, in words."""
+    """Return descriptions of the requirements whose packages are installed in another release."""
     versions = {"python": environment.python_version, **environment.versions}
-    found = ((each, versions.get(canonicalize_name(each.name))) for each in needs.requirements)
+    installed = ((package, versions.get(canonicalize_name(package.name))) for package in needs.requirements)
     return tuple(
-        f"{format_requirement(each)} (here {version})"
-        for each, version in found
-        if version is not None and not environment.holds(each)
+        f"{format_requirement(package)} (here {version})"
+        for package, version in installed
+        if version is not None and not environment.holds(package)
     )
 
 
@@ -148,7 +151,7 @@ def _listed(script: Script) -> Iterator[Requirement]:
         try:
             yield Requirement(text)
         except (InvalidRequirement, TypeError) as error:
-            raise ReprosError(f"{script.origin}: {text!r} in its PEP 723 block is no requirement.") from error
+            raise ReprosError(f"{script.origin}: {text!r} in its PEP 723 block is not a valid requirement.") from error
 
 
 def _without_marker(requirement: Requirement) -> str:

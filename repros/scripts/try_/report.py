@@ -1,4 +1,4 @@
-"""What was seen of a script, as a redacted report for an upstream issue."""
+"""The runs of a script as a redacted report for an upstream issue."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from pathlib import Path
 from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.advise.report.script import ScriptReport, ScriptRunSummary
 from repros.advise.report.tracebacks import ScriptVersions, last_traceback
-from repros.model import Device
-from repros.scripts.try_.run import Attempt, Task
-from repros.scripts.try_.sight import Status
+from repros.scripts.try_.job import device_of
+from repros.scripts.try_.outcome import ScriptOutcome, Status
+from repros.scripts.try_.run import ScriptRun
+from repros.scripts.try_.task import Task
 
 Collect = Callable[[str], tuple[str, str | None]]
 """Takes a stack's name; returns the output of `torch.utils.collect_env` there, or why there is none."""
 _FOLDER = r'File "(?P<path>[^"\n]*/repros-[^"/\n]+/%s)"'
 
 
-def report_of(task: Task, seen: Sequence[Attempt], collect: Collect, identity: MachineIdentity) -> ScriptReport:
-    """Return the redacted report of a script's runs; stacks on which it did not run are left out.
+def report_of(task: Task, runs: Sequence[ScriptRun], collect: Collect, identity: MachineIdentity) -> ScriptReport:
+    """Return the redacted report of a script's runs, without the stacks on which it did not run.
 
     Args:
-        task: what ran.
-        seen: its runs.
+        task: the script, and how it ran.
+        runs: its runs.
         collect: describes a stack's environment.
         identity: facts about this machine that must not appear.
     """
@@ -32,58 +33,57 @@ def report_of(task: Task, seen: Sequence[Attempt], collect: Collect, identity: M
     options = task.options
     is_launched = not options.own and (options.ranks > 1 or options.launched)
     launcher = f"torchrun --nproc-per-node {options.ranks}" if is_launched else "python"
-    runs = [_run(task, each, collect, redactor) for each in seen if each.sight.status is not Status.NOT_RUN]
+    reported = [_report(task, run, collect, redactor) for run in runs if run.outcome.status is not Status.NOT_RUN]
     return redactor.redact_value(  # type: ignore[no-any-return]
         ScriptReport(
             task.script.name,
             task.python_script.source,
             " ".join([launcher, task.script.name, *task.arguments]),
-            Device.CPU if options.gpus is None else Device.SIM,
-            tuple(runs),
+            device_of(task),
+            tuple(reported),
             task.needs.packages,
         )
     )
 
 
-def _run(task: Task, seen: Attempt, collect: Collect, redactor: Redactor) -> ScriptRunSummary:
-    sight = seen.sight
-    who = f" in {', '.join(sight.ranks)}" if len(sight.places) > 1 and sight.ranks else ""
-    output, problem = collect(seen.stack)
+def _report(task: Task, run: ScriptRun, collect: Collect, redactor: Redactor) -> ScriptRunSummary:
+    outcome = run.outcome
+    ranks = f" in {', '.join(outcome.ranks)}" if len(outcome.locations) > 1 and outcome.ranks else ""
+    output, problem = collect(run.stack)
     return ScriptRunSummary(
-        seen.stack,
-        f"{sight.status.value}{who}",
-        sight.signature,
-        _places(seen),
-        _traceback(task, seen, redactor) if sight.status is Status.EXCEPTION else "",
-        seen.python,
+        run.stack,
+        f"{outcome.status.value}{ranks}",
+        outcome.signature,
+        _locations(outcome),
+        _traceback(task, run, redactor) if outcome.status is Status.EXCEPTION else "",
+        run.environment.python_version,
         platform.platform(),
-        seen.versions,
+        run.versions,
         output,
         problem,
     )
 
 
-def _places(seen: Attempt) -> tuple[str, ...]:
-    sight = seen.sight
-    if sight.status is Status.HANG:
+def _locations(outcome: ScriptOutcome) -> tuple[str, ...]:
+    if outcome.status is Status.HANG:
         return tuple(
-            f"{each.rank} {each.ending}{f' in {each.call}' if each.call else ''}"
-            f"{f', called at {each.called_at}' if each.called_at else ''}"
-            for each in sight.places
+            f"{location.rank} {location.ending}{f' in {location.call}' if location.call else ''}"
+            f"{f', called at {location.called_at}' if location.called_at else ''}"
+            for location in outcome.locations
         )
-    return sight.chain[0].frames if sight.chain else ()
+    return outcome.chain[0].frames if outcome.chain else ()
 
 
-def _traceback(task: Task, seen: Attempt, redactor: Redactor) -> str:
-    """Return the last traceback of the logs, which name the script by the folder that it ran in."""
-    if seen.folder is None:
+def _traceback(task: Task, run: ScriptRun, redactor: Redactor) -> str:
+    """Return the last traceback of the logs, which name the script by its working folder."""
+    if run.folder is None:
         return ""
     name = re.compile(_FOLDER % re.escape(task.script.name))
-    logs = (seen.folder / "main.log", *sorted(seen.folder.glob("processes/*/log.txt")))
+    logs = (run.folder / "main.log", *sorted(run.folder.glob("processes/*/log.txt")))
     texts = (log.read_text("utf-8", "replace") for log in logs if log.is_file())
-    path = next((found["path"] for text in texts if (found := name.search(text))), str(Path(task.script.name)))
+    path = next((match["path"] for text in texts if (match := name.search(text))), str(Path(task.script.name)))
     lines = tuple(line.strip() for line in task.python_script.source.split("\n"))
     numbers = {number: number for number in range(1, len(lines) + 1)}
     return last_traceback(
-        [seen.folder], ScriptVersions(path, task.script.name, task.script.name, lines, numbers), redactor
+        [run.folder], ScriptVersions(path, task.script.name, task.script.name, lines, numbers), redactor
     )

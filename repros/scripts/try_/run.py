@@ -1,196 +1,180 @@
-"""A script on stacks, one after another: made ready, run within walls, seen, and compared with the catalogue."""
+"""Runs of a script on stacks: the environments made, the script run in the sandbox, and the outcome classified."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from repros.engine.environment import Targets, prepare
+from repros.engine.environment import PreparedStack, Targets, prepare_stacks
 from repros.engine.environments.extended import ExtendedStack, VersionChange
 from repros.engine.environments.store import short_name
-from repros.engine.judge import judge
-from repros.engine.launch import supervise
-from repros.engine.plan import plan
-from repros.model import Cell, Environment, Launch, Observation, Repro, Unavailable
+from repros.model import Environment, Repro
 from repros.model.errors import ReprosError
-from repros.scripts.try_.cell import as_spec
+from repros.scripts.try_.job import ObservedRun, device_of, run_task
 from repros.scripts.try_.known import Known, find_known
-from repros.scripts.try_.needs import Needs, find_lacking, find_missing, find_other_releases
+from repros.scripts.try_.needs import find_lacking, find_missing, find_other_releases
 from repros.scripts.try_.orphans import adopted
-from repros.scripts.try_.program import Program
-from repros.scripts.try_.script import Script
-from repros.scripts.try_.sight import Sight, Status, see
-from repros.scripts.try_.start import Limits, Options, Start, Walls
+from repros.scripts.try_.outcome import ScriptOutcome, Status, classify
+from repros.scripts.try_.task import Task
+
+_DEFAULT_STACK = "current"
 
 
 @dataclass(frozen=True)
-class Task:
-    """What to run."""
-
-    script: Program
-    needs: Needs
-    arguments: tuple[str, ...]
-    options: Options
-    limits: Limits
-    walls: Walls
-
-    @property
-    def python_script(self) -> Script:
-        """The program where it is known to be a script, and no command."""
-        assert isinstance(self.script, Script), "a command has no source"
-        return self.script
-
-    def start(self) -> Start:
-        """Return what starts the program for one run."""
-        return Start(self.script, self.arguments, self.limits, self.walls, self.options)
-
-
-@dataclass(frozen=True)
-class Attempt:
+class ScriptRun:
     """A script's run on one stack."""
 
-    stack: str
-    python: str
-    """The version of Python there."""
+    environment: Environment
+    outcome: ScriptOutcome
     versions: Mapping[str, str]
-    """Those of the packages that the script needs, and of what `wanted` has changed, as they are installed."""
-    sight: Sight
+    """Installed versions of the packages that the script needs, and of those that `wanted` has changed."""
     other_releases: tuple[str, ...] = ()
-    """What the script asks for and the stack has in another release."""
+    """Releases that the script requires and the stack has in another version."""
     wanted: tuple[str, ...] = ()
-    """The requirements by which the stack was extended; none if it is the stack itself."""
+    """The requirements that extend the stack; empty for the stack itself."""
     changes: tuple[VersionChange, ...] = ()
-    """What that has changed."""
+    """The packages that these have changed."""
     lacks: tuple[str, ...] = ()
-    """Requirements without which the script did not run, or an import in it has failed."""
+    """Requirements whose absence prevented the run, or failed an import."""
+    observed: ObservedRun | None = None
+    """None if it did not run."""
     known: Known | None = None
-    """None if nothing ran."""
-    seconds: float = 0.0
-    folder: Path | None = None
-    """The folder of its logs."""
+    """Documented failures in it; None if it did not run, or was not compared."""
+
+    @property
+    def stack(self) -> str:
+        """The stack's name."""
+        return self.environment.name
+
+    @property
+    def seconds(self) -> float:
+        """Duration."""
+        return self.observed.observation.seconds if self.observed else 0.0
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of its logs."""
+        return self.observed.observation.folder if self.observed else None
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was seen that is known or wrong."""
-        known = self.known is not None and (self.known.match.candidates or self.known.findings)
-        return self.sight.status is Status.CLEAN and not known
+        """Whether it ended without a failure and shows nothing documented."""
+        matches = self.known is not None and (self.known.match.candidates or self.known.findings)
+        return self.outcome.status is Status.CLEAN and not matches
 
 
-def attempt(
+def run_on_stacks(
     task: Task,
-    catalogue: Iterable[Repro],
     where: Targets,
     runs: Path,
     report_progress: Callable[[str], None] = lambda _: None,
-    begins: Callable[[], None] = lambda: None,
-) -> Iterator[Attempt]:
-    """Run a script on each stack and yield what was seen as soon as it is known.
+    on_start: Callable[[], None] = lambda: None,
+) -> Iterator[ScriptRun]:
+    """Run a script on each stack and yield each run as soon as it is over.
 
     An interruption ends all processes of the script, and is passed on.
 
     Args:
         task: what to run.
-        catalogue: the documented failures.
         where: the stacks.
         runs: folder for the logs.
         report_progress: receives lines of progress.
-        begins: called before the script runs for the first time.
+        on_start: called before the script runs for the first time.
 
     Raises:
         ReprosError: there is no such stack.
     """
-    has_begun = False
-    spec = as_spec(task.script.name, task.needs, task.options, task.limits)
-    with prepare([spec], where, report_progress) as environments:
-        for item in plan([spec], environments):
-            cell, why = place(task, item)
-            extended = _extended(where, cell)
-            if why is not None:
-                yield _attempt(task, cell.environment, Sight(Status.NOT_RUN, None, note=why), extended)
-            else:
-                if not has_begun:
-                    begins()
-                has_begun = True
-                report_progress(f"running on {cell.environment.name}")
-                yield _run(task, cell, runs / short_name(cell.environment.name), catalogue, extended)
+    has_started = False
+    with prepare_for(task, where, report_progress) as stacks:
+        for prepared in stacks:
+            environment = prepared.environment
+            reason = why_not_runnable(task, prepared)
+            if reason is not None:
+                yield _script_run(task, prepared, ScriptOutcome(Status.NOT_RUN, None, note=reason))
+                continue
+            if not has_started:
+                on_start()
+            has_started = True
+            report_progress(f"running on {environment.name}")
+            observed = _run_interruptibly(task, environment, runs / short_name(environment.name))
+            outcome = classify(observed.observation, task.options.ranks, observed.workdir)
+            yield _script_run(task, prepared, outcome, observed)
 
 
-def _extended(where: Targets, cell: Cell) -> ExtendedStack | None:
-    """Return the stack with requirements that a cell runs on; None if it is a stack as it is."""
-    stack = where.known.get(cell.environment.name)
-    return stack if isinstance(stack, ExtendedStack) else None
+def with_known(runs: Iterable[ScriptRun], catalogue: Iterable[Repro]) -> Iterator[ScriptRun]:
+    """Yield runs with the documented failures in them.
+
+    Output that is no text adds a note to the outcome.
+    """
+    repros = tuple(catalogue)
+    for run in runs:
+        if run.observed is None:
+            yield run
+            continue
+        try:
+            yield replace(run, known=find_known(run.observed, repros, run.environment))
+        except ReprosError as error:
+            notes = (run.outcome.note, str(error))
+            yield replace(run, outcome=replace(run.outcome, note="; ".join(filter(None, notes))))
 
 
-def place(task: Task, item: Cell | Unavailable) -> tuple[Cell, str | None]:
-    """Return a planned cell, and why the script cannot run there, if so."""
-    cell = item.cell if isinstance(item, Unavailable) else item
-    why = None if cell.environment.broken else _lacking(task, cell.environment)
-    return cell, why or (item.reason if isinstance(item, Unavailable) else None)
+def prepare_for(
+    task: Task, where: Targets, report_progress: Callable[[str], None]
+) -> contextlib.AbstractContextManager[list[PreparedStack]]:
+    """Make and probe the environments of the stacks that a script is to run on.
+
+    Raises:
+        ReprosError: there is no such stack.
+    """
+    stacks = where.stacks_for(_DEFAULT_STACK)
+    return prepare_stacks(stacks, task.needs.listed, device_of(task), task.options.ranks, report_progress)
 
 
-def _lacking(task: Task, environment: Environment) -> str | None:
-    lacking = find_lacking(task.needs, environment)
-    return f"{environment.name} lacks {', '.join(lacking.values())}, which the script needs" if lacking else None
+def why_not_runnable(task: Task, prepared: PreparedStack) -> str | None:
+    """Return why a script cannot run on a stack; None if it can."""
+    environment = prepared.environment
+    if not environment.broken and (lacking := find_lacking(task.needs, environment)):
+        return f"{environment.name} lacks {', '.join(lacking.values())}, which the script needs"
+    return prepared.unavailable
 
 
-def _run(task: Task, cell: Cell, folder: Path, catalogue: Iterable[Repro], extended: ExtendedStack | None) -> Attempt:
-    start = task.start()
-    observation = _observe(cell, folder, start)
-    sight = see(judge(cell, observation), start.folder)
-    known = None
-    try:
-        known = find_known(observation, catalogue, cell.environment, start.folder)
-    except ReprosError as error:  # it wrote no text, which is no reason to hide what was seen
-        sight = _with_note(sight, str(error))
-    return _attempt(task, cell.environment, sight, extended, known, observation)
-
-
-def _observe(cell: Cell, folder: Path, start: Start) -> Observation:
-    """Run a cell in a thread, so that an interruption reaches this one, and ends the cell's processes at once."""
+def _run_interruptibly(task: Task, environment: Environment, folder: Path) -> ObservedRun:
+    """Run a script in a thread: an interruption then reaches this thread, and ends the script's processes at once."""
     stop = threading.Event()
     with adopted(), ThreadPoolExecutor(1) as pool:
-        running = pool.submit(supervise.run, cell, folder, start, Launch.COLD, stop)
+        running = pool.submit(run_task, task, environment, folder, stop)
         try:
             return running.result()
         finally:
             stop.set()
 
 
-def _attempt(
-    task: Task,
-    environment: Environment,
-    sight: Sight,
-    extended: ExtendedStack | None,
-    known: Known | None = None,
-    observation: Observation | None = None,
-) -> Attempt:
-    found = environment.versions
+def _script_run(
+    task: Task, prepared: PreparedStack, outcome: ScriptOutcome, observed: ObservedRun | None = None
+) -> ScriptRun:
+    stack, environment = prepared.stack, prepared.environment
+    extended = stack if isinstance(stack, ExtendedStack) else None
     changes = extended.changes if extended else ()
     names = dict.fromkeys(("torch", *task.needs.packages, *(change.name for change in changes)))
-    return Attempt(
-        environment.name,
-        environment.python_version,
-        {name: found[name] for name in names if name in found},
-        sight,
+    versions = environment.versions
+    return ScriptRun(
+        environment,
+        outcome,
+        {name: versions[name] for name in names if name in versions},
         find_other_releases(task.needs, environment),
         tuple(map(str, extended.wanted)) if extended else (),
         changes,
-        _lacks(task, environment, sight),
-        known,
-        observation.seconds if observation else 0.0,
-        observation.folder if observation else None,
+        _lacks(task, environment, outcome),
+        observed,
     )
 
 
-def _lacks(task: Task, environment: Environment, sight: Sight) -> tuple[str, ...]:
-    if sight.status is Status.NOT_RUN:
+def _lacks(task: Task, environment: Environment, outcome: ScriptOutcome) -> tuple[str, ...]:
+    if outcome.status is Status.NOT_RUN:
         return () if environment.broken else tuple(find_lacking(task.needs, environment))
-    missing = find_missing(((link.type, link.message) for link in sight.chain), environment)
+    missing = find_missing(((link.type, link.message) for link in outcome.chain), environment)
     return (missing,) if missing else ()
-
-
-def _with_note(sight: Sight, note: str) -> Sight:
-    return replace(sight, note="; ".join(filter(None, (sight.note, note))))

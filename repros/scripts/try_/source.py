@@ -1,4 +1,4 @@
-"""Python sources of strangers: parsed without what the parser would say about them."""
+"""Parsing of untrusted Python sources, without the parser's warnings."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import ast
 import warnings
 
 PROBLEMS = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What parsing a text may raise."""
+"""The exceptions that parsing a text may raise."""
 
 
 def parse(source: str) -> ast.Module:
-    """Return the syntax tree of a source; warnings, of invalid escapes, say, are for whoever runs it."""
+    """Return the syntax tree of a source; warnings, such as of invalid escapes, concern its runs only."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)
 
 
 def imports_of(source: str) -> list[str]:
-    """Return the modules that a source imports at its top level, in their order, each once.
+    """Return the modules that a source imports at its top level, in order and without repetition.
 
-    What is imported in a `try` or in a function may be missing.
+    Imports in a `try` or in a function are optional.
     """
     names: list[str] = []
     for node in parse(source).body:

@@ -1,6 +1,6 @@
-"""Ranks that wait for one another, by the stacks that the engine took: as the watch's checks `ranks_wait_apart` say it.
+"""Ranks that wait for one another, by the stacks that the engine took, as events of the checks `ranks_wait_apart`.
 
-The watch itself looks from a thread within each rank, which is left out here (:mod:`repros.scripts.try_.start`).
+The watch itself samples stacks in a thread of each rank, which is disabled here (:mod:`repros.scripts.try_.job`).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from repros.engine.launch.stacks import StackTrace, threads
 from repros.model import Ending, Environment, Process
 
 _DRIVERS = {"/lightning/fabric/": "fabric", "/lightning/pytorch/": "trainer", "/accelerate/": "accelerate"}
-"""The paths of what drives a training, with the watch's names for it."""
+"""Parts of the paths of libraries that drive a training, with the watch's names for them."""
 _PACKAGES = ("torch", "lightning", "pytorch-lightning", "accelerate", "transformers")
 
 
 def waiting_events(ranks: Iterable[Process], environment: Environment) -> Iterator[Event]:
-    """Yield the event `waiting` of each rank that still ran in a call that waits for others."""
+    """Yield the event `waiting` of each rank that was still in a call that waits for others."""
     for process in ranks:
-        stacks = threads(process.stacks) if process.ending is Ending.TIMED_OUT else []
-        call = _call(stacks[-1]) if stacks else None
+        traces = threads(process.stacks) if process.ending is Ending.TIMED_OUT else []
+        call = _call(traces[-1]) if traces else None
         if call is None or process.rank is None or process.world_size is None:
             continue
-        main = stacks[-1]
+        main = traces[-1]
         yield {
             "event": "waiting",
             "pid": process.pid,
@@ -32,22 +32,24 @@ def waiting_events(ranks: Iterable[Process], environment: Environment) -> Iterat
             "world": process.world_size,
             "call": call,
             "check": _check(main),
-            "place": next((f"{each.file}:{each.line} {each.function}" for each in main if _is_own(each.file)), None),
+            "place": next(
+                (f"{frame.file}:{frame.line} {frame.function}" for frame in main if _is_own(frame.file)), None
+            ),
             "versions": {name: environment.versions[name] for name in _PACKAGES if name in environment.versions},
-            "wrappers": sorted({name for part, name in _DRIVERS.items() if any(part in each.file for each in main)}),
+            "wrappers": sorted({name for part, name in _DRIVERS.items() if any(part in frame.file for frame in main)}),
         }
 
 
 def _call(stack: StackTrace) -> str | None:
     """Return the function that waits for other ranks: the outermost of torch's in a row, or `backward`."""
-    found = None
+    outermost = None
     for frame in stack:
         if "/torch/autograd/" in frame.file:
             return "backward"
         if "/torch/distributed/" not in frame.file or "/torch/distributed/rpc/" in frame.file:
             break
-        found = frame.function if frame.function != "wrapper" else found  # torch's decorators
-    return found
+        outermost = frame.function if frame.function != "wrapper" else outermost  # torch's decorators
+    return outermost
 
 
 def _check(stack: StackTrace) -> str:

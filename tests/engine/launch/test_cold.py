@@ -14,8 +14,10 @@ import jsonschema
 import pytest
 
 from repros.engine import record
+from repros.engine.cells import job_of, observe
 from repros.engine.judge import judge
-from repros.engine.launch import containment, environ, logs, run, supervise
+from repros.engine.launch import containment, environ, logs, supervise
+from repros.engine.launch.job import RunFolders
 from repros.model import Cell, CellResult, Device, Ending, Process, Verdict
 from tests.endings import ENDINGS
 
@@ -201,7 +203,7 @@ def test_a_run_can_be_stopped_from_outside(toy_cell: Callable[..., Cell], tmp_pa
     stop = threading.Event()
     threading.Timer(0.5, stop.set).start()
     started = time.monotonic()
-    result = judge(cell, run(cell, tmp_path / "cell", stop))
+    result = judge(cell, observe(cell, tmp_path / "cell", stop))
     assert time.monotonic() - started < cell.repro.deadline / 10
     assert (result.verdict, result.reason) == (Verdict.INFRA, "interrupted")
 
@@ -212,13 +214,13 @@ def test_the_cell_folder_may_be_relative(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     cell = toy_cell("leaves_a_grandchild", "fixed")
-    seen = run(cell, Path("a cell"))
+    seen = observe(cell, Path("a cell"))
     assert seen.leftovers == 1
     assert judge(cell, seen).verdict is Verdict.CLEAN
 
 
 def test_an_existing_folder_is_never_overwritten(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
-    seen = run(toy_cell("raises"), tmp_path)
+    seen = observe(toy_cell("raises"), tmp_path)
     assert seen.broken is not None
     assert "could not be made" in seen.broken
     assert list(tmp_path.iterdir()) == []
@@ -226,7 +228,7 @@ def test_an_existing_folder_is_never_overwritten(toy_cell: Callable[..., Cell], 
 
 def test_an_interpreter_that_cannot_be_started_is_infra(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
     cell = toy_cell("raises", python=Path("/nowhere/bin/python"))
-    result = judge(cell, run(cell, tmp_path / "cell"))
+    result = judge(cell, observe(cell, tmp_path / "cell"))
     assert result.verdict is Verdict.INFRA
     assert "the engine failed" in result.reason
 
@@ -236,7 +238,7 @@ def test_an_interpreter_that_does_not_load_the_hook_is_infra(toy_cell: Callable[
     python.write_text("#!/bin/sh\nexit 0\n")
     python.chmod(0o700)
     cell = toy_cell("raises", python=python)
-    result = judge(cell, run(cell, tmp_path / "cell"))
+    result = judge(cell, observe(cell, tmp_path / "cell"))
     assert (result.verdict, result.reason) == (
         Verdict.INFRA,
         "no process of the cell wrote any event: the hook did not start",
@@ -262,7 +264,7 @@ def test_a_cell_does_not_inherit_variables_that_make_it_part_of_another_job(
     kept = {"OF_THE_USER", "OMPI_MCA_plm", "OMPI_MCA_btl_vader_single_copy_mechanism", "PMIX_MCA_gds"}
     for name in foreign | kept:
         monkeypatch.setenv(name, "1")
-    found = environ.for_cell(toy_cell("raises"), tmp_path, tmp_path, tmp_path / "log")
+    found = environ.for_run(job_of(toy_cell("raises")), RunFolders(tmp_path, tmp_path))
     assert {found[name] for name in kept} == {"1"}
     assert "REPROS_CELL" in found
     assert not foreign & set(found)
@@ -274,7 +276,7 @@ def test_a_cuda_cell_sees_the_gpus_that_it_was_given_and_another_cell_none(
 ) -> None:
     def visible(**changes: object) -> str | None:
         cell = replace(toy_cell("raises"), **changes)  # type: ignore[arg-type]
-        return environ.for_cell(cell, tmp_path, tmp_path, tmp_path / "log").get("CUDA_VISIBLE_DEVICES")
+        return environ.for_run(job_of(cell), RunFolders(tmp_path, tmp_path)).get("CUDA_VISIBLE_DEVICES")
 
     assert visible(device=Device.CUDA, gpus=gpus) == ",".join(gpus)
     assert (visible(device=Device.CPU, gpus=gpus), visible(device=Device.SIM, gpus=gpus)) == ("", None)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from repros.engine.catalogue import load
-from repros.engine.cells import is_warm
+from repros.engine.cells import is_warm, observe
 from repros.engine.environment import Targets, prepare
 from repros.engine.judge import judge
-from repros.engine.launch import Servers, run
+from repros.engine.launch import Servers
 from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
 from repros.model import Cell, Environment, Verdict
 
@@ -35,7 +35,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     chosen = [
         pytest.param(spec, stack, id="-".join((*_key(spec), stack)))
         for spec in select(load(), Selection())
-        for stack in stack_names(spec.repro, ["current", "home"])
+        for stack in stack_names(spec.repro.home, ["current", "home"])
         if everything or (_key(spec) in CHEAP and stack == "current")
     ]
     metafunc.parametrize(("spec", "stack"), chosen)
@@ -70,6 +70,9 @@ def test_cold_and_warm_give_the_same_verdict_and_signature(
         pytest.skip(cell.reason)
     if not is_warm(cell):
         pytest.skip("the launcher is part of the failure")
-    cold, warm = judge(cell, run(cell, tmp_path / "cold")), judge(cell, run(cell, tmp_path / "warm", servers=servers))
+    cold, warm = (
+        judge(cell, observe(cell, tmp_path / "cold")),
+        judge(cell, observe(cell, tmp_path / "warm", servers=servers)),
+    )
     assert (warm.verdict, warm.signature) == (cold.verdict, cold.signature), (cold.reason, warm.reason)
     assert cold.verdict in {Verdict.REPRODUCED, Verdict.CLEAN}, cold.reason

@@ -35,21 +35,21 @@ def test_an_answer_is_returned_as_it_comes() -> None:
 def test_a_silent_process_is_told_of_and_given_up(
     silent: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "_LOOK", 0.05)
-    monkeypatch.setattr(patience, "_NEWS", 0.4)
+    monkeypatch.setattr(patience, "_POLL", 0.05)
+    monkeypatch.setattr(patience, "_PROGRESS_PERIOD", 0.4)
     told: list[str] = []
     with pytest.raises(NoAnswerError, match=r"^no answer within 1 s$"):
         wait(silent, 1, told)
     assert set(told) == {
-        "the probe has not answered for 0 s (it gets 1)",
-        "the probe has not answered for 1 s (it gets 1)",
+        "the probe has not answered for 0 s (timeout: 1 s)",
+        "the probe has not answered for 1 s (timeout: 1 s)",
     }
 
 
 def test_a_stopped_process_is_given_up_at_once(
     silent: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "_LOOK", 0.05)
+    monkeypatch.setattr(patience, "_POLL", 0.05)
     os.kill(silent.pid, signal.SIGSTOP)
     with pytest.raises(NoAnswerError, match=r"^it was stopped from outside \(SIGSTOP\)$"):
         wait(silent, 60, [])
@@ -58,16 +58,16 @@ def test_a_stopped_process_is_given_up_at_once(
 def test_a_process_that_is_continued_has_its_time(
     silent: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "_LOOK", 0.05)
+    monkeypatch.setattr(patience, "_POLL", 0.05)
     looks = 0
 
     def attempt(seconds: float) -> int:
         nonlocal looks
         looks += 1
-        number = signal.SIGSTOP if looks % patience._STOPPED_LOOKS else signal.SIGCONT
+        number = signal.SIGSTOP if looks % patience._STOPPED_POLLS else signal.SIGCONT
         os.kill(silent.pid, number)
         return silent.wait(seconds)
 
     with pytest.raises(NoAnswerError, match="no answer within 1 s"):
         wait_for_answer(attempt, silent.pid, 1, "the probe")
-    assert looks > patience._STOPPED_LOOKS
+    assert looks > patience._STOPPED_POLLS

@@ -65,8 +65,8 @@ def test_processes_with_the_token_or_in_a_known_session_end_and_no_others(
     starts = start({}), start({})
     in_session, foreign = map(next, starts)
     (workdir := tmp_path / "workdir").mkdir()
-    of_runner.add_cell(workdir)
-    of_runner.add_cell(workdir, in_session.pid)
+    of_runner.add_run(workdir)
+    of_runner.add_run(workdir, in_session.pid)
     hang_up(of_runner)
     assert with_token.wait(10) == -signal.SIGKILL
     assert in_session.wait(10) == -signal.SIGKILL
@@ -78,8 +78,8 @@ def test_processes_with_the_token_or_in_a_known_session_end_and_no_others(
 
 def test_a_removed_cell_is_left_alone(of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (workdir := tmp_path / "workdir").mkdir()
-    of_runner.add_cell(workdir, sleeper.pid)
-    of_runner.remove_cell(workdir)
+    of_runner.add_run(workdir, sleeper.pid)
+    of_runner.remove_run(workdir)
     hang_up(of_runner)
     assert sleeper.poll() is None
     assert workdir.exists()
@@ -88,18 +88,18 @@ def test_a_removed_cell_is_left_alone(of_runner: Reaper, sleeper: subprocess.Pop
 def test_a_killed_reaper_is_replaced_and_gets_all_cells_again(
     of_runner: Reaper, sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    of_runner.add_cell(tmp_path / "one", sleeper.pid)
+    of_runner.add_run(tmp_path / "one", sleeper.pid)
     assert of_runner.pid is not None
     os.kill(of_runner.pid, signal.SIGKILL)
     psutil.wait_procs([psutil.Process(of_runner.pid)], timeout=10)
-    of_runner.remove_cell(tmp_path / "another")
-    of_runner.add_cell(tmp_path / "two")
+    of_runner.remove_run(tmp_path / "another")
+    of_runner.add_run(tmp_path / "two")
     hang_up(of_runner)
     assert sleeper.wait(10) == -signal.SIGKILL
 
 
 def test_signals_of_a_terminal_do_not_end_the_reaper(of_runner: Reaper, tmp_path: Path) -> None:
-    of_runner.add_cell(tmp_path / "one")
+    of_runner.add_run(tmp_path / "one")
     assert of_runner.pid is not None
     time.sleep(0.5)  # until it ignores them
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -112,7 +112,7 @@ def test_signals_of_a_terminal_do_not_end_the_reaper(of_runner: Reaper, tmp_path
 def test_a_fork_of_the_runner_does_not_keep_the_pipe_open(
     of_runner: Reaper, with_token: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    of_runner.add_cell(tmp_path / "one")
+    of_runner.add_run(tmp_path / "one")
     pid = os.fork()
     if pid == 0:
         of_runner.reset_after_fork()
@@ -125,14 +125,14 @@ def test_a_fork_of_the_runner_does_not_keep_the_pipe_open(
 
 
 def test_a_stopped_reaper_holds_up_no_runner(of_runner: Reaper, tmp_path: Path) -> None:
-    of_runner.add_cell(tmp_path)
+    of_runner.add_run(tmp_path)
     assert of_runner.pid is not None
     os.kill(of_runner.pid, signal.SIGSTOP)
 
     def run_many_cells() -> None:
         for number in range(4000):  # more than a pipe holds
-            of_runner.add_cell(tmp_path / str(number))
-            of_runner.remove_cell(tmp_path / str(number))
+            of_runner.add_run(tmp_path / str(number))
+            of_runner.remove_run(tmp_path / str(number))
 
     thread = threading.Thread(target=run_many_cells, daemon=True)
     thread.start()

@@ -18,10 +18,13 @@ import psutil
 import pytest
 
 import repros
+from repros.engine.cells import job_of, observe
 from repros.engine.judge import judge
-from repros.engine.launch import Servers, patience, run
+from repros.engine.launch import Servers, patience
 from repros.engine.launch import server as launching
-from repros.engine.launch.supervise import CellDirs
+from repros.engine.launch.environ import for_device
+from repros.engine.launch.job import RunFolders
+from repros.engine.launch.warm import _PROGRAM
 from repros.model import Cell, Device, Verdict
 from tests.engine.busy_start import make_environment
 from tests.toy_cells import living
@@ -62,7 +65,7 @@ def test_what_an_environment_prints_is_no_message(
 ) -> None:
     python = environment(act)
     with Servers(tmp_path / "servers") as servers:
-        result = judge(target := cell("raises", python), run(target, tmp_path / "cell", servers=servers))
+        result = judge(target := cell("raises", python), observe(target, tmp_path / "cell", servers=servers))
     assert result.verdict is Verdict.REPRODUCED, result.reason
     (log,) = (tmp_path / "servers").iterdir()
     printed = re.search(r"a line as Python starts|{.*}|no line", act)
@@ -75,7 +78,7 @@ def test_a_leader_that_does_not_come_out_of_its_fork_is_ended_at_the_deadline(
 ) -> None:
     python = environment(f"os.register_at_fork(after_in_child=lambda: {act})")
     with Servers(tmp_path / "servers") as servers:
-        result = judge(target := cell("raises", python, 1), run(target, tmp_path / "cell", servers=servers))
+        result = judge(target := cell("raises", python, 1), observe(target, tmp_path / "cell", servers=servers))
         (server,) = servers._servers.values()
         assert server.alive
         assert psutil.Process(server.pid).children() == []
@@ -88,10 +91,10 @@ def test_a_leader_that_does_not_come_out_of_its_fork_is_ended_at_the_deadline(
 def test_a_server_that_is_stopped_before_it_is_ready_is_not_waited_for(
     environment: Environment, cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "_LOOK", 0.1)
+    monkeypatch.setattr(patience, "_POLL", 0.1)
     python = environment("os.kill(os.getpid(), signal.SIGSTOP)")
     with Servers(tmp_path / "servers") as servers:
-        result = judge(target := cell("raises", python), run(target, tmp_path / "cell", servers=servers))
+        result = judge(target := cell("raises", python), observe(target, tmp_path / "cell", servers=servers))
         (server,) = servers._servers.values()
         assert not server.alive
     assert result.verdict is Verdict.INFRA
@@ -104,7 +107,7 @@ def test_a_server_that_is_stopped_while_its_cell_runs_costs_that_cell(
     environment: Environment, cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launching, "_REPORT_TIMEOUT", 0.5)
-    monkeypatch.setattr(launching, "_LOOK", 0.2)
+    monkeypatch.setattr(launching, "_POLL", 0.2)
     python = environment("pass")
     with Servers(tmp_path / "servers") as servers:
 
@@ -118,13 +121,13 @@ def test_a_server_that_is_stopped_while_its_cell_runs_costs_that_cell(
         thread = threading.Thread(target=strike)
         thread.start()
         target = cell("ignores_signals", python, 2)
-        result = judge(target, run(target, tmp_path / "cell", servers=servers))
+        result = judge(target, observe(target, tmp_path / "cell", servers=servers))
         thread.join()
         assert result.verdict is Verdict.INFRA
         assert result.reason == "the engine failed: it ended with -9"
         assert living(tmp_path / "cell") == []
         target = cell("raises", python)
-        assert judge(target, run(target, tmp_path / "next", servers=servers)).verdict is Verdict.REPRODUCED
+        assert judge(target, observe(target, tmp_path / "next", servers=servers)).verdict is Verdict.REPRODUCED
 
 
 def test_a_server_that_dies_of_a_late_import_fails_its_cell_at_once(
@@ -135,9 +138,10 @@ def test_a_server_that_dies_of_a_late_import_fails_its_cell_at_once(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
     monkeypatch.setattr(launching, "_IMPORT_TIMEOUT", 20.0)
     target = cell("raises", environment("pass"))
-    server = launching.Server(target.environment.python, Device.CPU, 1, [], tmp_path / "log")
+    job = replace(job_of(target), modules=("deadly",))
+    server = launching.Server(job.python, _PROGRAM, (), for_device(Device.CPU, 1), tmp_path / "log")
     with pytest.raises(launching.ServerGoneError, match="does not answer: it ended with 7"):
-        server.launch(target, CellDirs(tmp_path / "cell", tmp_path), ["deadly"])
+        server.launch(job, RunFolders(tmp_path / "cell", tmp_path))
     server.close()
 
 
@@ -154,11 +158,11 @@ os.wait()"""
 def test_the_end_of_a_server_is_noticed_although_a_daemon_keeps_its_channel(
     environment: Environment, cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, "_LOOK", 0.2)
+    monkeypatch.setattr(launching, "_POLL", 0.2)
     python = environment(DAEMON.format(file=str(tmp_path / "daemon")))
     with Servers(tmp_path / "servers") as servers:
         target = cell("raises", python)
-        assert judge(target, run(target, tmp_path / "cell", servers=servers)).verdict is Verdict.REPRODUCED
+        assert judge(target, observe(target, tmp_path / "cell", servers=servers)).verdict is Verdict.REPRODUCED
         left = psutil.Process(int((tmp_path / "daemon").read_text()))
         (server,) = servers._servers.values()
         os.kill(server.pid, signal.SIGKILL)

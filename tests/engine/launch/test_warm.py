@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from repros.engine.cells import observe
 from repros.engine.judge import judge
-from repros.engine.launch import Servers, logs, run
+from repros.engine.launch import Servers, logs
 from repros.engine.launch import server as launching
 from repros.model import Cell, Ending, Observation, Verdict
 from tests.endings import ENDINGS
@@ -44,7 +45,7 @@ def warm(servers: Servers, toy_cell: Callable[..., Cell], current_python: Path, 
     def run_it(slug: str, variant: str = "failing", **changes: object) -> tuple[Cell, Observation]:
         cell = toy_cell(slug, variant, current_python)
         cell = replace(cell, repro=replace(cell.repro, **changes)) if changes else cell  # type: ignore[arg-type]
-        seen = run(cell, tmp_path / "cell", servers=servers)
+        seen = observe(cell, tmp_path / "cell", servers=servers)
         assert living(tmp_path / "cell") == []
         assert seen.launch == "warm"
         return cell, seen
@@ -117,10 +118,10 @@ def test_a_stopped_server_costs_only_its_cell(
     monkeypatch.setattr(launching, "_FORK_TIMEOUT", 1.0)
     cell = toy_cell("raises")
     with Servers(tmp_path / "servers") as own:
-        assert judge(cell, run(cell, tmp_path / "first", servers=own)).verdict is Verdict.REPRODUCED
+        assert judge(cell, observe(cell, tmp_path / "first", servers=own)).verdict is Verdict.REPRODUCED
         (server,) = own._servers.values()
         os.kill(server.pid, signal.SIGSTOP)
-        result = judge(cell, run(cell, tmp_path / "second", servers=own))
+        result = judge(cell, observe(cell, tmp_path / "second", servers=own))
         assert result.verdict is Verdict.INFRA
         assert "does not answer" in result.reason
-        assert judge(cell, run(cell, tmp_path / "third", servers=own)).verdict is Verdict.REPRODUCED
+        assert judge(cell, observe(cell, tmp_path / "third", servers=own)).verdict is Verdict.REPRODUCED

@@ -16,8 +16,8 @@ from repros.engine import catalogue, environments
 from repros.engine.matrix.ahead import EnvironmentAhead
 from repros.engine.matrix.measure import measure
 from repros.engine.matrix.worklist import build_worklist
-from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select
+from repros.engine.run_options import Observer, RunOptions
 from repros.model import CellResult, Stack, Verdict
 from repros.model.stack import Size
 from tests.engine.matrix.test_measure import TORCH

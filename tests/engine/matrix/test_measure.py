@@ -15,8 +15,8 @@ from repros.engine.environments.use import hold
 from repros.engine.evidence import Measurement, Unit, read, write
 from repros.engine.matrix.measure import measure
 from repros.engine.matrix.worklist import Worklist, build_worklist
-from repros.engine.pipeline import Observer, RunOptions
 from repros.engine.plan import Selection, select
+from repros.engine.run_options import Observer, RunOptions
 from repros.model import CellResult, Device, Stack, Verdict
 from repros.model.stack import Size
 from tests.tiny_stack import write_wheel

@@ -8,9 +8,10 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from repros.engine.cells import job_of
 from repros.engine.launch import cold
 from repros.engine.launch.environ import for_device
-from repros.engine.launch.supervise import CellDirs
+from repros.engine.launch.job import RunFolders
 from repros.engine.probe import probe
 from repros.model import Device, cache
 from tests.factories import cell, environment, repro
@@ -65,9 +66,9 @@ def test_the_accelerator_of_a_cold_cell_uses_the_folder_from_another_working_dir
     script.write_text(
         "import os\nfrom repros.simulated_gpus import build\nprint(os.getcwd())\nprint(build._cache_folder())\n"
     )
-    dirs = CellDirs(tmp_path / "cell", tmp_path / "workdir")
+    dirs = RunFolders(tmp_path / "cell", tmp_path / "workdir")
     dirs.folder.mkdir()
     dirs.workdir.mkdir()
     wanted = cell(repro=repro(path=script), device=Device.SIM, environment=environment(python=Path(sys.executable)))
-    assert cold.launch(wanted, dirs).wait(60)
+    assert cold.launch(job_of(wanted), dirs).wait(60)
     assert dirs.log.read_text().splitlines() == [str(dirs.workdir), str(folder)]

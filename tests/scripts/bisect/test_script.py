@@ -11,13 +11,13 @@ from packaging.requirements import Requirement
 from repros.model import Stack
 from repros.scripts.bisect.answers import read_answers
 from repros.scripts.bisect.script.bisection import run_script_bisection
-from repros.scripts.bisect.script.marks import Marks
+from repros.scripts.bisect.script.patterns import Patterns
 from repros.scripts.bisect.script.question import ScriptQuestion
 from repros.scripts.bisect.search import Boundary
 from repros.scripts.try_.needs import read_needs
-from repros.scripts.try_.run import Task
+from repros.scripts.try_.sandbox import Limits, find_sandbox
 from repros.scripts.try_.script import read_script
-from repros.scripts.try_.start import Limits, Options, find_walls
+from repros.scripts.try_.task import Task, TaskOptions
 from tests.scripts.bisect.killed import bisect_until_killed
 from tests.scripts.bisect.scripts import Bisect, Publish, as_file, shows
 from tests.scripts.bisect.tiny_question import LIBRARY, RELEASES, copies
@@ -30,7 +30,7 @@ FOUND = """\
 1.4  2026-04-01  2 x ValueError: as documented
 
 clean with tinylib 1.1, ValueError: as documented from 1.3 on.
-Neither of the two with 1.2: KeyError: 'another failure'; --from 1.2 or --to 1.2 asks about it.
+Neither of the two with 1.2: KeyError: 'another failure'; --from 1.2 or --to 1.2 bisects it.
 """
 
 
@@ -38,7 +38,7 @@ Neither of the two with 1.2: KeyError: 'another failure'; --from 1.2 or --to 1.2
 def test_the_change_is_found_around_a_release_that_shows_something_else(bisect: Bisect, tmp_path: Path) -> None:
     ended = bisect("train.py", "--package", "tinylib", "--to", "1.4")
     assert (ended.code, ended.out) == (0, FOUND)
-    assert "train.py is taken for a stranger's code" in " ".join(ended.err.split())
+    assert "train.py is treated as untrusted code" in " ".join(ended.err.split())
     assert "tinylib 1.4 (2026-04-01): 2 x ValueError: as documented\n" in ended.err
     assert copies(tmp_path) == []
     # A second time nothing is run.
@@ -160,9 +160,9 @@ def test_a_message_that_names_the_release_is_the_same_in_each(bisect: Bisect, pu
 def question(tiny: Stack, here: Path) -> ScriptQuestion:
     script = read_script(here / "train.py")
     task = Task(
-        script, read_needs(script), (), Options(watch=False), Limits(60, 2**31, 10**6), find_walls(network=False)
+        script, read_needs(script), (), TaskOptions(watch=False), Limits(60, 2**31, 10**6), find_sandbox(network=False)
     )
-    return ScriptQuestion(task, Marks(), tiny, "tinylib", tuple(RELEASES[:4]), runs=1)
+    return ScriptQuestion(task, Patterns(), tiny, "tinylib", tuple(RELEASES[:4]), runs=1)
 
 
 @pytest.mark.slow

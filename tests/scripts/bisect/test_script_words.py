@@ -27,7 +27,7 @@ def test_a_number_is_compared_within_its_last_decimal(bisect: Bisect, publish: P
     assert ended.code == 0, ended.err
     assert ended.json["says"] == [
         "good 'loss 2.0' with tinylib 1.1, bad 'loss 2.3' from 1.3 on.",
-        "Neither of the two with 1.2: clean; --from 1.2 or --to 1.2 asks about it.",
+        "Neither of the two with 1.2: clean; --from 1.2 or --to 1.2 bisects it.",
     ]
     assert ended.json["releases"][2]["why"] == "2 x bad 'loss 2.3', then KeyError: 'later'"
     # With one of them alone, the other end is what it is; and a wider tolerance holds 1.2, too.
@@ -41,7 +41,7 @@ def test_an_end_that_prints_both_is_refused(bisect: Bisect, publish: Publish) ->
     ended = bisect("train.py", "--package", "tinylib", "--to", "1.4", "--good", "fine", "--bad", "nan")
     assert ended.code == 2
     assert ended.err.splitlines()[-1] == (
-        "repros: the output with tinylib 1.4 holds both --good and --bad; expected two texts that exclude each other."
+        "repros: the output with tinylib 1.4 matches both --good and --bad; expected two texts that exclude each other."
     )
 
 
@@ -123,7 +123,7 @@ def test_what_the_environment_lacks_is_refused(bisect: Bisect) -> None:
     program = bisect("--package", "tinylib", "--", "ffmpeg", "-version")
     assert program.code == 2
     assert program.err.splitlines()[-1] == (
-        "repros: the environment has no program 'ffmpeg'; begin with python, torchrun or another of its own."
+        "repros: 'ffmpeg' is not installed in the environment; begin with python, torchrun or another of its programs."
     )
 
 
@@ -150,7 +150,7 @@ HELP = " (try 'repros bisect --help')"
         ),
         (
             "--package tinylib -- ./train.py",
-            "'./train.py' is no program of the environment; give the one that runs it: -- python ./train.py",
+            "'./train.py' is not installed in the environment; name the program that runs it: -- python ./train.py",
         ),
         ("--package tinylib --", "there is no command after --; expected one such as: -- python train.py"),
         ("train.py --package tinylib --variant fixed", "--variant is for a failure of the catalogue."),
@@ -179,10 +179,7 @@ def test_a_dry_run_runs_nothing(bisect: Bisect) -> None:
     *steps, cost = ended.out.splitlines()
     assert steps == [
         "7 releases of tinylib on stack tiny, from 1.1 to 1.7",
-        "1. 1.1 and 1.7: what each shows, or the next to them that can be asked",
+        "1. 1.1 and 1.7, or the nearest releases that give an answer: what each shows",
         "2. where it changes between them",
     ]
-    assert cost == (
-        "at most 5 releases, plus those that give no answer and those that further jobs try meanwhile; "
-        "2 to 3 runs of each"
-    )
+    assert cost == ("at most 5 releases, plus those without an answer and those of further jobs; 2 to 3 runs of each")

@@ -1,4 +1,4 @@
-"""What a pass makes of a source: with each unit alone, and with all."""
+"""What a pass makes of a source: with each reduction alone, and with all."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from repros.scripts.reduce.code import Code
 
 
 def each(pass_: Any, source: str) -> list[str]:
-    """Return the source with each unit alone."""
+    """Return the source with each reduction alone."""
     code = Code(dedent(source))
-    return [pass_.render(code, [unit]) for unit in pass_.units(code)]
+    return [pass_.render(code, [reduction]) for reduction in pass_.reductions(code)]
 
 
 def whole(pass_: Any, source: str) -> str:
-    """Return the source with all units."""
+    """Return the source with all reductions."""
     code = Code(dedent(source))
-    rendered: str = pass_.render(code, pass_.units(code))
+    rendered: str = pass_.render(code, pass_.reductions(code))
     return rendered
 
 

@@ -24,18 +24,20 @@ MODULES = (
     "string",
     "stringprep",
 )
-UNITS = 8
+REDUCTIONS = 8
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_each_pass_renders_its_units_alone_and_all(module: str) -> None:
     source = tidy(Path(sysconfig.get_path("stdlib"), f"{module}.py").read_text("utf-8"))
-    code, chosen = Code(source), random.Random(module)  # noqa: S311 - which units are looked at
+    code, chosen = Code(source), random.Random(module)  # noqa: S311 - which reductions are looked at
     rendered = []
     for pass_ in PASSES:
-        units = pass_.units(code)
-        rendered += [pass_.render(code, [unit]) for unit in chosen.sample(units, min(UNITS, len(units)))]
-        pass_.render(code, units)
+        reductions = pass_.reductions(code)
+        rendered += [
+            pass_.render(code, [reduction]) for reduction in chosen.sample(reductions, min(REDUCTIONS, len(reductions)))
+        ]
+        pass_.render(code, reductions)
     assert all(source != one for one in rendered)
     is_python = [read(one) is not None for one in rendered]
     assert sum(is_python) > 0.9 * len(is_python), "the few others are refused unrun"

@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 
 from repros.scripts.reduce.failure import Failure, failure_of
-from repros.scripts.try_.sight import Link, Place, Sight, Status
+from repros.scripts.try_.outcome import Link, RankLocation, ScriptOutcome, Status
 
 LIBRARY = "torch/nn/functional.py:2546 layer_norm"
 
 
-def raised(message: str, *frames: str, type_: str = "RuntimeError") -> Sight:
+def raised(message: str, *frames: str, type_: str = "RuntimeError") -> ScriptOutcome:
     link = Link(type_, message, frames, None)
-    return Sight(Status.EXCEPTION, f"{type_}: {message}", ("rank 0",), (link,))
+    return ScriptOutcome(Status.EXCEPTION, f"{type_}: {message}", ("rank 0",), (link,))
 
 
-def failure(sight: Sight, source: str = "", output: str = "", texts: tuple[str, ...] = ()) -> Failure | None:
-    return failure_of(sight, "train.py", source, output, texts)
+def failure(outcome: ScriptOutcome, source: str = "", output: str = "", texts: tuple[str, ...] = ()) -> Failure | None:
+    return failure_of(outcome, "train.py", source, output, texts)
 
 
 def test_lines_do_not_count_and_the_function_does() -> None:
     found = failure(raised("bad", "train.py:7 f", LIBRARY))
     assert found == failure(raised("bad", "train.py:2 <module>", "torch/nn/functional.py:9 layer_norm"))
     assert found is not None
-    assert found.places == ("torch/nn/functional.py layer_norm",)
+    assert found.locations == ("torch/nn/functional.py layer_norm",)
     assert found != failure(raised("bad", "train.py:2 <module>", "torch/nn/functional.py:9 linear"))
     assert found != failure(raised("worse", "train.py:7 f", LIBRARY))
 
@@ -32,7 +32,7 @@ def test_what_the_script_raises_itself_stays_with_its_conditions() -> None:
     source = "if a > b:\n    if c:\n        raise RuntimeError('bad')\n"
     whole = failure(raised("bad", "train.py:3 <module>"), source)
     assert whole is not None
-    assert whole.places == ("the script", "raise RuntimeError('bad')", "c", "a > b")
+    assert whole.locations == ("the script", "raise RuntimeError('bad')", "c", "a > b")
     bare = failure(raised("bad", "train.py:1 <module>"), "raise RuntimeError('bad')\n")
     assert whole != bare
     moved = "def f():\n    x = 1\n    if a > b:\n        if c:\n            raise RuntimeError('bad')\n"
@@ -45,16 +45,18 @@ def test_what_fails_in_the_script_by_what_it_does_may_change() -> None:
 
 
 def test_a_hang_is_where_each_rank_waits() -> None:
-    def hang(*calls: str) -> Sight:
-        places = tuple(Place(f"rank {n}", "waits", f"{call} (torch/c10d.py:{n})") for n, call in enumerate(calls))
-        return Sight(Status.HANG, "hang", places=places)
+    def hang(*calls: str) -> ScriptOutcome:
+        locations = tuple(
+            RankLocation(f"rank {n}", "waits", f"{call} (torch/c10d.py:{n})") for n, call in enumerate(calls)
+        )
+        return ScriptOutcome(Status.HANG, "hang", locations=locations)
 
     assert failure(hang("barrier", "all_reduce")) == failure(hang("all_reduce", "barrier"))
     assert failure(hang("barrier", "all_reduce")) != failure(hang("barrier", "barrier"))
 
 
 def test_of_another_processes_traceback_its_end_counts() -> None:
-    def spawned(line: int) -> Sight:
+    def spawned(line: int) -> ScriptOutcome:
         trace = f'Traceback (most recent call last):\n  File "/tmp/x/train.py", line {line}, in f\n    g()\n'
         return raised(f"\n\n-- Process 1 terminated with the following error:\n{trace}ValueError: bad\n")
 
@@ -65,7 +67,7 @@ def test_of_another_processes_traceback_its_end_counts() -> None:
 
 
 def test_the_lines_that_torch_compile_quotes_do_not_count() -> None:
-    def compiled(line: int, code: str) -> Sight:
+    def compiled(line: int, code: str) -> ScriptOutcome:
         quoted = f'from user code: File "{{path}}", line {line}, in forward {code}'
         return raised(f"False != True {quoted} Set TORCH_LOGS=+dynamo for more", LIBRARY)
 
@@ -92,18 +94,23 @@ def test_numbers_in_a_message_may_change_and_parts_of_names_may_not() -> None:
 
 
 def test_another_exit_code_is_another_failure() -> None:
-    assert failure(Sight(Status.EXIT, "exit 3")) != failure(Sight(Status.EXIT, "exit 4"))
+    assert failure(ScriptOutcome(Status.EXIT, "exit 3")) != failure(ScriptOutcome(Status.EXIT, "exit 4"))
 
 
 @pytest.mark.parametrize(
-    "sight", [Sight(Status.CLEAN, None), Sight(Status.NOT_JUDGED, None), Sight(Status.TIME_LIMIT, "hang")]
+    "outcome",
+    [
+        ScriptOutcome(Status.CLEAN, None),
+        ScriptOutcome(Status.NOT_JUDGED, None),
+        ScriptOutcome(Status.TIME_LIMIT, "hang"),
+    ],
 )
-def test_these_are_no_failures(sight: Sight) -> None:
-    assert failure(sight) is None
+def test_these_are_no_failures(outcome: ScriptOutcome) -> None:
+    assert failure(outcome) is None
 
 
 def test_a_text_is_looked_for_in_the_output() -> None:
-    clean = Sight(Status.CLEAN, None)
+    clean = ScriptOutcome(Status.CLEAN, None)
     assert failure(clean, output="loss: nan\n", texts=("loss: nan",)) == Failure(
         Status.CLEAN, "", "", (), ("loss: nan",)
     )

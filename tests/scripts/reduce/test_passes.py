@@ -1,4 +1,4 @@
-"""What each pass proposes: every unit alone, as the source that it leaves."""
+"""What each pass proposes: every reduction alone, as the source that it leaves."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ import pytest
 
 from repros.cli.main import main
 from repros.scripts.reduce.layout import count_lines
-from repros.scripts.try_ import start
+from repros.scripts.try_.sandbox import find_sandbox
 from tests.scripts.reduce.measure import HERE, read_figures
 
 ROOT = Path(__file__).parents[3]
 STACK = os.environ.get("REPROS_TEST_STACK", "current")
 OLDEST = "2023-05"
-WALLS = start.find_walls(network=False)
+SANDBOX = find_sandbox(network=False)
 
 FAILS = '''\
 """A script that fails in a library, behind what people post around that."""
@@ -141,7 +141,7 @@ def test_two_ranks_that_hang_go_on_hanging(reduce: Reduce, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (WALLS.files and WALLS.network), reason="this system cannot build the walls")
+@pytest.mark.skipif(not (SANDBOX.files and SANDBOX.network), reason="this system cannot build the walls")
 def test_candidates_are_as_contained_as_the_script(reduce: Reduce, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -111,13 +111,13 @@ def test_every_script_that_is_kept_fails_alike_and_is_no_longer_than_the_one_bef
 
 def test_the_time_is_kept_and_what_was_found_stays() -> None:
     found, _ = search(SCRIPT, seconds=3)
-    slow = found.fails
+    slow = found.is_interesting
 
     def fails(source: str, ranks: int) -> bool:
         time.sleep(0.2)
         return slow(source, ranks)
 
-    found.fails = fails
+    found.is_interesting = fails
     begun = time.monotonic()
     found.run()
     assert time.monotonic() - begun < 30
@@ -129,14 +129,14 @@ def test_the_time_is_kept_and_what_was_found_stays() -> None:
 def test_an_interruption_stops_what_runs_and_keeps_what_was_found() -> None:
     stopped = []
     found, ran = search(SCRIPT)
-    answer = found.fails
+    answer = found.is_interesting
 
     def fails(source: str, ranks: int) -> bool:
         if len(ran) > 20:
             raise KeyboardInterrupt
         return answer(source, ranks)
 
-    found.fails, found.stop = fails, lambda: stopped.append(True)
+    found.is_interesting, found.stop = fails, lambda: stopped.append(True)
     with pytest.raises(KeyboardInterrupt):
         found.run()
     assert stopped == [True]

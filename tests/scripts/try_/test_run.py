@@ -32,9 +32,9 @@ def test_a_clean_run_on_two_stacks(try_here: Try, write: Write) -> None:
         "versions  python N, torch N",
         "logs      .repros/runs/RUN/current",
     ]
-    assert ended.err.count("is taken for a stranger's code") == 1
+    assert ended.err.count("is treated as untrusted code") == 1
     said = " ".join(ended.err.split())
-    assert "it gets 120 s, 8 GB of memory for each process, 1 GB for each file. running on 2023-12" in said
+    assert "its limits are 120 s, 8 GB of memory for each process, and 1 GB for each file. running on 2023-12" in said
 
 
 def test_an_exception_has_its_chain(try_here: Try, write: Write) -> None:
@@ -92,7 +92,7 @@ def test_the_time_limit_says_where_it_was(try_here: Try, write: Write) -> None:
     ended = try_here("slow.py", "--timeout", "8")
     assert ended.code == 1
     assert shown(ended.out).splitlines() == [
-        "current still running after 1.0 s, at the limit of time",
+        "current timed out after 1.0 s",
         "where     still running in wait_for_news (slow.py:3)",
         "versions  python N, torch N",
         "logs      .repros/runs/RUN/current",
@@ -159,7 +159,7 @@ def test_the_code_of_an_issue(try_here: Try, write: Write) -> None:
     [
         ("", "Missing argument 'SCRIPT', or --from-issue FILE. (try 'repros try --help')"),
         ("nowhere.py", "nowhere.py cannot be read (No such file or directory); expected a Python script."),
-        ("notes.txt", "notes.txt:1 is no Python (invalid syntax); expected a script."),
+        ("notes.txt", "notes.txt:1 is not valid Python (invalid syntax); expected a script."),
         ("clean.py --block 1", "--block needs --from-issue FILE. (try 'repros try --help')"),
         ("--from-issue notes.txt --block 2", "--block 2: notes.txt has 0 code blocks; expected one of them."),
         (
@@ -170,7 +170,7 @@ def test_the_code_of_an_issue(try_here: Try, write: Write) -> None:
         ("clean.py --file-size 0GB", "--file-size 0GB: expected a size such as 24GB or 512MB."),
         ("clean.py --gpus 65", "--gpus 65: expected a number from 1 to 64."),
         ("clean.py --stack curent", "unknown stack 'curent'; did you mean 'current'?"),
-        ("damaged.py", "damaged.py: 'torch>' in its PEP 723 block is no requirement."),
+        ("damaged.py", "damaged.py: 'torch>' in its PEP 723 block is not a valid requirement."),
     ],
 )
 def test_bad_input_is_one_sentence(words: str, sentence: str, try_here: Try, write: Write) -> None:

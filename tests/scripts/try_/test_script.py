@@ -99,14 +99,14 @@ Thanks
 def test_code_that_stands_in_no_block_counts_if_no_block_is_code() -> None:
     code = find_code(LOOSE, "issue.md")
     assert code == Code("\n".join(LOOSE.split("\n")[4:10]) + "\n", None, 1, 5)
-    assert code.place == "the code outside of blocks"
+    assert code.location == "the code outside of blocks"
     indented = LOOSE.replace("import torch\nfrom", "torch\nfrom")
     assert find_code(indented, "issue.md").source == "\n".join(LOOSE.split("\n")[5:10]) + "\n"
     indented = indented.replace("from torch", "of torch")
     assert find_code(indented, "issue.md") == Code("import torch\nprint(torch.ones(\n    2))\n", None, 1, 16)
     session = indented.replace("    import", "    imports")
     assert find_code(session, "issue.md") == Code("import torch\nfor i in range(2):\n    print(i)\n", None, 1, 22)
-    assert find_code(f"{LOOSE}\n```python\nimport torch\n```\n", "issue.md").place == "block 2 of 2"
+    assert find_code(f"{LOOSE}\n```python\nimport torch\n```\n", "issue.md").location == "block 2 of 2"
 
 
 def test_a_fence_may_be_longer_and_may_lack_its_end() -> None:
@@ -132,7 +132,7 @@ def test_what_lies_beside_a_script_comes_along(write: Write) -> None:
     write("data/loader.py", "class Loader: ...\n")
     (path.parent / "os").mkdir()
     script = read_script(path)
-    assert [each.name for each in script.beside] == ["model.py", "data", "layers.py"]
+    assert [each.name for each in script.local_modules] == ["model.py", "data", "layers.py"]
     assert script.modules == ()
     (path.parent / "copy").mkdir()
     script.copy_to(path.parent / "copy")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from repros.engine.catalogue import load
 from repros.engine.environment import Targets
-from repros.engine.pipeline import Observer, RunOptions, run_selection
-from repros.engine.plan import Selection
+from repros.engine.pipeline import run_specs
+from repros.engine.plan import Selection, select
+from repros.engine.run_options import Observer, RunOptions
 from repros.model import Device
 from repros.simulated_gpus.tools.gpu import files
 
@@ -37,7 +38,7 @@ def record(out: Path) -> Counter[str]:
     found: Counter[str] = Counter()
     out.joinpath(NAME).unlink(missing_ok=True)
     selection, where = Selection(devices=(device,)), Targets(python=Path(sys.executable))
-    for result in run_selection(load(), selection, where, out / NAME, Observer(), options):
+    for result in run_specs(select(load(), selection), where, out / NAME, Observer(), options):
         found[result.verdict.value] += 1
         if result.verdict.disagrees:
             sys.stdout.write(_describe(result))

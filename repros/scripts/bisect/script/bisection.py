@@ -12,9 +12,8 @@ from repros.engine.environment import locked_environment
 from repros.engine.environments.uv import ReportProgress
 from repros.model.errors import ReprosError
 from repros.scripts.bisect.answers import ReleaseAnswer
-from repros.scripts.bisect.pool import LocalPool
 from repros.scripts.bisect.prober import Prober
-from repros.scripts.bisect.script.examine import BOTH, examiner
+from repros.scripts.bisect.script.examine import BOTH
 from repros.scripts.bisect.script.question import ScriptQuestion
 from repros.scripts.bisect.search import Answer, Boundary, scan, search
 from repros.scripts.try_.command import Command, refuse_missing_program
@@ -35,7 +34,7 @@ class ScriptBisection:
     """Where what `new` shows begins; None if `old` shows the same."""
 
     def shown(self, number: int) -> str:
-        """Return what a release that was asked shows."""
+        """Return what an examined release shows."""
         return self.answers[number].shown
 
 
@@ -53,17 +52,16 @@ def run_script_bisection(
         question: the question.
         folder: for logs and for the answers, which let an interrupted bisection be resumed.
         report_progress: receives a line for every answer.
-        every: whether to ask every release between the two instead of as few as possible.
-        jobs: how many releases to examine side by side; None: as many as there is room for.
+        every: whether to examine every release between the two instead of as few as possible.
+        jobs: number of releases to examine at once; None: as many as there is room for.
 
     Raises:
         ReprosError: the stack lacks what the program needs; no release gives an answer, or not one that was named; or
-            the output of one of the two holds both marks.
+            the output of one of the two matches both patterns.
         EnvironmentFailedError: the stack's environment, or a copy of it, cannot be made.
     """
     _refuse_lacking(question, report_progress)
-    examine = examiner(question.task, question.marks, question.package, question.runs)
-    with adopted(), Prober(question, folder, report_progress, jobs, partial(LocalPool, examiner=examine)) as prober:
+    with adopted(), Prober(question, folder, report_progress, jobs) as prober:
         old, new = _find_ends(question, prober)
         first, last = prober.answers[old].shown, prober.answers[new].shown
         change = None
@@ -73,21 +71,21 @@ def run_script_bisection(
     return ScriptBisection(question, prober.answers, old, new, change if first != last else None)
 
 
-def _side(first: str, last: str, found: ReleaseAnswer) -> Answer:
-    """Return whether a release shows what the newer of the two shows; no answer if it is what neither shows."""
-    return Answer.YES if found.shown == last else Answer.NO if found.shown == first else Answer.UNKNOWN
+def _side(first: str, last: str, answer: ReleaseAnswer) -> Answer:
+    """Return whether a release shows the same as the newer end; no answer if it shows the same as neither end."""
+    return Answer.YES if answer.shown == last else Answer.NO if answer.shown == first else Answer.UNKNOWN
 
 
 def _refuse_lacking(question: ScriptQuestion, report_progress: ReportProgress) -> None:
-    """Check that the stack has what the program needs, but for the package whose releases are exchanged.
+    """Refuse a stack that lacks a package of the program, other than the one whose releases are exchanged.
 
-    A package that the stack lacks brings what it requires, so that only a release's own environment can tell.
+    If the stack lacks that package, too, only a release's own environment shows what is missing.
     """
     stack = question.stack
     python = environments.ensure(stack, report_progress)
     needs = question.task.needs
     modules = tuple(name for name in needs.modules if package_of(name) != question.package)
-    others = tuple(each for each in needs.requirements if each.name != question.package)
+    others = tuple(package for package in needs.requirements if package.name != question.package)
     lacking = find_lacking(Needs(modules, others), replace(locked_environment(stack), python=python))
     if lacking and question.package in stack.pins:
         raise ReprosError(
@@ -101,10 +99,10 @@ def _refuse_lacking(question: ScriptQuestion, report_progress: ReportProgress) -
 def _find_ends(question: ScriptQuestion, prober: Prober) -> tuple[int, int]:
     """Return the oldest and the newest release that give an answer, or those that the user named.
 
-    Releases without an answer are those that are too old or too new for the stack: a search finds where they end.
+    Releases without an answer are too old or too new for the stack: a search finds where they end.
     """
     ends = old, new = 0, len(question.releases) - 1
-    _ask(prober, ends)
+    _probe_all(prober, ends)
     for number, is_named in zip(ends, (question.oldest, question.newest), strict=True):
         _refuse_end(question, prober.answers[number], is_named=is_named)
     fits = question.can_compare
@@ -115,10 +113,10 @@ def _find_ends(question: ScriptQuestion, prober: Prober) -> tuple[int, int]:
         start = len(question.releases) // 2 if start is None else start
         older = range(0) if has_old else range(start)
         newer = range(0) if has_new else range(start + 1, new + 1)
-        found = search(older, start, newer, prober)
-        if found.begins is None or found.ends is None:
+        bounds = search(older, start, newer, prober)
+        if bounds.begins is None or bounds.ends is None:
             raise ReprosError(_no_answer(question, prober, start))
-        old, new = (0 if has_old else found.begins.affected), (new if has_new else found.ends.affected)
+        old, new = (0 if has_old else bounds.begins.affected), (new if has_new else bounds.ends.affected)
     if old == new:
         only = prober.answers[old]
         raise ReprosError(f"only {question.package} {only.version} gives an answer ({only.why}); {_WAY_OUT}")
@@ -130,12 +128,12 @@ def _find_ends(question: ScriptQuestion, prober: Prober) -> tuple[int, int]:
 _WAY_OUT = "name releases with --from and --to, or another stack with --stack."
 
 
-def _can_be_asked(fits: Callable[[ReleaseAnswer], bool], found: ReleaseAnswer) -> Answer:
-    return Answer.YES if fits(found) else Answer.NO
+def _can_be_asked(fits: Callable[[ReleaseAnswer], bool], answer: ReleaseAnswer) -> Answer:
+    return Answer.YES if fits(answer) else Answer.NO
 
 
-def _ask(prober: Prober, numbers: Iterable[int]) -> None:
-    """Ask releases side by side, and wait for their answers."""
+def _probe_all(prober: Prober, numbers: Iterable[int]) -> None:
+    """Examine releases side by side, and wait for their answers."""
     begun = list(numbers)
     for number in begun:
         prober.begin(number)
@@ -143,14 +141,14 @@ def _ask(prober: Prober, numbers: Iterable[int]) -> None:
         prober.next_answer()
 
 
-def _refuse_end(question: ScriptQuestion, found: ReleaseAnswer, *, is_named: bool) -> None:
-    name = f"{question.package} {found.version}"
-    if found.shown == BOTH:
-        raise ReprosError(f"the output with {name} holds {BOTH}; expected two texts that exclude each other.")
-    if is_named and not question.can_compare(found):
-        raise ReprosError(f"{name} gives no answer: {found.why}; name another with --from or --to.")
+def _refuse_end(question: ScriptQuestion, answer: ReleaseAnswer, *, is_named: bool) -> None:
+    name = f"{question.package} {answer.version}"
+    if answer.shown == BOTH:
+        raise ReprosError(f"the output with {name} matches {BOTH}; expected two texts that exclude each other.")
+    if is_named and not question.can_compare(answer):
+        raise ReprosError(f"{name} gives no answer: {answer.why}; name another with --from or --to.")
 
 
 def _no_answer(question: ScriptQuestion, prober: Prober, number: int) -> str:
-    asked = ", ".join(str(question.releases[each].version) for each in sorted(prober.answers))
-    return f"no release of {question.package} gives an answer, of {asked}: {prober.answers[number].why}; {_WAY_OUT}"
+    examined = ", ".join(str(question.releases[index].version) for index in sorted(prober.answers))
+    return f"no release of {question.package} gives an answer, of {examined}: {prober.answers[number].why}; {_WAY_OUT}"

@@ -1,37 +1,35 @@
-"""One release examined: a program run until enough runs show the same, and what that is."""
+"""The examination of one release by a script: run until enough runs show the same."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from repros.engine.environments.processes import Processes
-from repros.engine.judge import judge
-from repros.engine.launch import supervise
-from repros.model import Cell, Launch, Observation, Verdict
+from repros.model import Environment, Observation
 from repros.model.errors import ReprosError
-from repros.scripts.bisect.runner import Examine, Examined, count_equal
-from repros.scripts.bisect.script.marks import Marks
+from repros.scripts.bisect.examine import Examination, count_equal
+from repros.scripts.bisect.script.patterns import Patterns
 from repros.scripts.bisect.search import Answer, confirm
+from repros.scripts.try_.job import ObservedRun, run_task
 from repros.scripts.try_.known import find_known, read_logs
-from repros.scripts.try_.run import Task
-from repros.scripts.try_.sight import Sight, Status, see
+from repros.scripts.try_.outcome import ScriptOutcome, Status, classify
+from repros.scripts.try_.task import Task
 
 BOTH = "both --good and --bad"
-"""What a program shows whose output holds both marks."""
+"""The label of an output that matches both patterns."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class LabelledRun:
     """What one run showed."""
 
     shown: str
-    """Equal for two releases if they show the same; empty if the run says nothing."""
+    """Equal for two releases that show the same; empty if the run shows nothing about the release."""
     detail: str = ""
-    """What else is worth saying: where the ranks wait, how it ended, why it says nothing."""
+    """Where the ranks wait, how the run ended, or why it shows nothing."""
     lasting: bool = True
     """Whether another run would end alike; not if the machine may be to blame."""
 
@@ -41,83 +39,91 @@ class Seen:
         return ", ".join(filter(None, (self.shown, self.detail)))
 
 
-def examiner(task: Task, marks: Marks, package: str, runs: int) -> Examine:
-    """Return what runs a program on a release.
+def examine_script(
+    task: Task,
+    patterns: Patterns,
+    package: str,
+    runs: int,
+    environment: Environment,
+    folder: Path,
+    processes: Processes,
+) -> Examination:
+    """Run a program until enough runs show the same.
 
     Args:
         task: the program, and how to run it.
-        marks: what to look for in its output.
-        package: the package whose releases are compared; messages that name its version are taken for the same.
-        runs: how many runs must show the same, of at most one less than twice as many.
+        patterns: searched in its output.
+        package: the package whose releases are compared; its version in messages is ignored.
+        runs: number of runs that must show the same, of at most one less than twice as many.
+        environment: the environment with the release.
+        folder: for logs.
+        processes: receives the processes that are started.
+
+    Raises:
+        CancelledError: the bisection has ended.
     """
-    return partial(_examine, task, marks, package, runs)
-
-
-def _examine(
-    task: Task, marks: Marks, package: str, runs: int, cell: Cell, folder: Path, processes: Processes
-) -> Examined:
-    """Run a program until enough runs show the same; an :data:`repros.scripts.bisect.runner.Examine`."""
-    seen: list[Seen] = []
-    version = cell.environment.versions.get(package, "")
+    labelled: list[LabelledRun] = []
 
     def run() -> str:
-        seen.append(_run(task, marks, version, cell, folder / str(len(seen) + 1), processes))
-        return seen[-1].shown
+        observed = run_task(task, environment, folder / str(len(labelled) + 1), processes.stopped)
+        processes.check()
+        labelled.append(_label(task, patterns, package, environment, observed))
+        return labelled[-1].shown
 
     shown = confirm(run, runs, 2 * runs - 1, nothing="")
-    why = count_equal(each.text for each in seen)
-    return Examined(Answer.UNKNOWN, why, shown, lasting=bool(shown) or all(each.lasting for each in seen))
+    why = count_equal(run.text for run in labelled)
+    return Examination(Answer.UNKNOWN, why, shown, lasting=bool(shown) or all(run.lasting for run in labelled))
 
 
-def _run(task: Task, marks: Marks, version: str, cell: Cell, folder: Path, processes: Processes) -> Seen:
-    start = task.start()
-    observation = supervise.run(cell, folder, start, Launch.COLD, processes.stopped)
-    processes.check()
-    result = judge(cell, observation)
-    sight = see(result, start.folder)
-    if result.verdict is Verdict.INFRA or sight.status in {Status.NOT_JUDGED, Status.INCOMPLETE}:
-        return Seen("", f"not judged: {sight.note or result.reason}", lasting=False)
-    ended = _signature(sight, version, task.limits.seconds)
-    found = _found_marks(marks, observation)
-    if len(found) > 1:
-        return Seen(BOTH)
-    if found:
-        return Seen(found[0], "" if sight.status is Status.CLEAN else f"then {ended}")
-    checks = _watch_found(cell, observation, start.folder) if sight.status is Status.CLEAN else ()
-    return Seen("".join((ended, *(f", {check} (watch)" for check in checks))), _detail(sight))
+def _label(
+    task: Task, patterns: Patterns, package: str, environment: Environment, observed: ObservedRun
+) -> LabelledRun:
+    observation = observed.observation
+    outcome = classify(observation, task.options.ranks, observed.workdir)
+    if outcome.machine_failed or outcome.status is Status.INCOMPLETE:
+        return LabelledRun("", f"not judged: {outcome.note}", lasting=False)
+    ending = _signature(outcome, environment.versions.get(package, ""), task.limits.seconds)
+    labels = _matching_labels(patterns, observation)
+    if len(labels) > 1:
+        return LabelledRun(BOTH)
+    if labels:
+        return LabelledRun(labels[0], "" if outcome.status is Status.CLEAN else f"then {ending}")
+    checks = _watch_checks(environment, observed) if outcome.status is Status.CLEAN else ()
+    return LabelledRun("".join((ending, *(f", {check} (watch)" for check in checks))), _waits(outcome))
 
 
-def _signature(sight: Sight, version: str, seconds: float) -> str:
-    """Return how a run ended, without what differs between two releases that end alike."""
-    if sight.status is Status.TIME_LIMIT:
+def _signature(outcome: ScriptOutcome, version: str, seconds: float) -> str:
+    """Return how a run ended, without the release's version and the time."""
+    if outcome.status is Status.TIME_LIMIT:
         return f"still running after {seconds:g} s"
-    if sight.status is Status.CLEAN:
+    if outcome.status is Status.CLEAN:
         return "clean"
-    signature = sight.signature or sight.status.value
+    signature = outcome.signature or outcome.status.value
     return re.sub(rf"(?<![\w.]){re.escape(version)}(?!\w|\.\d)", "{version}", signature) if version else signature
 
 
-def _detail(sight: Sight) -> str:
-    """Return where each rank waits, if they wait for each other."""
-    if sight.status is not Status.HANG:
+def _waits(outcome: ScriptOutcome) -> str:
+    """Return the call in which each rank waits, in a deadlock."""
+    if outcome.status is not Status.HANG:
         return ""
-    return ", ".join(f"{place.rank} in {place.call.partition(' ')[0]}" for place in sight.places if place.call)
+    calls = ((location.rank, location.call.partition(" ")[0]) for location in outcome.locations if location.call)
+    return ", ".join(f"{rank} in {call}" for rank, call in calls)
 
 
-def _found_marks(marks: Marks, observation: Observation) -> Sequence[str]:
-    if not marks.labels:
+def _matching_labels(patterns: Patterns, observation: Observation) -> Sequence[str]:
+    if not patterns.labels:
         return ()
     try:
-        written = "\n".join(line for _, line in read_logs(observation))
-    except ReprosError:  # no text, so none of the user's
+        output = "\n".join(line for _, line in read_logs(observation))
+    except ReprosError:  # the output is no text, so it matches no pattern
         return ()
-    return marks.found_in(written)
+    return patterns.found_in(output)
 
 
-def _watch_found(cell: Cell, observation: Observation, home: Path | None) -> Sequence[str]:
-    """Return the checks of the watch that found something in a run that nothing else shows to be wrong."""
+def _watch_checks(environment: Environment, observed: ObservedRun) -> Sequence[str]:
+    """Return the checks of the watch that reported something in a run with a clean exit."""
     try:
-        known = find_known(observation, (), cell.environment, home)
+        known = find_known(observed, (), environment)
     except ReprosError:
         return ()
     return sorted({finding.check for finding, _ in known.findings})

@@ -12,7 +12,7 @@ SCHEMA = 1
 
 
 class AskedJson(TypedDict):
-    """A release that was asked."""
+    """An examined release."""
 
     version: str
     date: str
@@ -31,7 +31,7 @@ class ChangeJson(TypedDict):
     since: str
     """The first one that shows what the newer one shows."""
     unknown: list[str]
-    """The releases between them that were asked and show neither."""
+    """The examined releases between them that show neither."""
 
 
 class ScriptBisectionJson(TypedDict):
@@ -55,11 +55,11 @@ class ScriptBisectionJson(TypedDict):
     """The outcome in sentences."""
 
 
-def script_bisection_to_json(found: ScriptBisection) -> ScriptBisectionJson:
+def script_bisection_to_json(bisection: ScriptBisection) -> ScriptBisectionJson:
     """Return a bisection as an object for JSON."""
-    question, change = found.question, found.change
+    question, change = bisection.question, bisection.change
     versions = [str(release.version) for release in question.releases]
-    marks = question.marks
+    patterns = question.patterns
     return {
         "schema": SCHEMA,
         "script": question.task.script.origin,
@@ -67,9 +67,9 @@ def script_bisection_to_json(found: ScriptBisection) -> ScriptBisectionJson:
         "package": question.package,
         "stack": question.stack.name,
         "runs": question.runs,
-        "good": marks.good.text if marks.good else None,
-        "bad": marks.bad.text if marks.bad else None,
-        "compared": [versions[found.old], versions[found.new]],
+        "good": patterns.good.text if patterns.good else None,
+        "bad": patterns.bad.text if patterns.bad else None,
+        "compared": [versions[bisection.old], versions[bisection.new]],
         "change": None
         if change is None or change.free is None
         else {
@@ -85,8 +85,8 @@ def script_bisection_to_json(found: ScriptBisection) -> ScriptBisectionJson:
                 "why": answer.why,
                 "versions": dict(answer.versions),
             }
-            for number, answer in sorted(found.answers.items())
+            for number, answer in sorted(bisection.answers.items())
         ],
         "candidates": versions,
-        "says": describe_script_outcome(found),
+        "says": describe_script_outcome(bisection),
     }

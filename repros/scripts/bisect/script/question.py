@@ -1,4 +1,4 @@
-"""The question of a script's bisection: what a program shows on the releases of one package on a stack."""
+"""The question of a script's bisection: which releases of a package on a stack make a program behave differently."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.engine.digest.inputs import engine, simulator
 from repros.engine.environment import locked_environment
 from repros.engine.environments.index import version_of
 from repros.engine.environments.nightlies import fetch_nightlies
+from repros.engine.environments.processes import Processes
 from repros.engine.environments.releases import PackageRelease, candidate_releases, fetch_files
-from repros.engine.plan import CellSpec
-from repros.model import Signature, Stack
+from repros.engine.plan import why_unavailable
+from repros.model import Device, Environment, Stack
 from repros.model.errors import ReprosError
 from repros.scripts.bisect.answers import ReleaseAnswer
+from repros.scripts.bisect.examine import Examination
+from repros.scripts.bisect.imports import ImportFailure
 from repros.scripts.bisect.question import ANSWERS, find_release
-from repros.scripts.bisect.script.marks import Marks
-from repros.scripts.try_.cell import as_spec
-from repros.scripts.try_.run import Task
+from repros.scripts.bisect.script.examine import examine_script
+from repros.scripts.bisect.script.patterns import Patterns
+from repros.scripts.try_.job import device_of
+from repros.scripts.try_.task import Task
 
 _SCHEMA = 1
-"""Raised when the same run would be described in other words: kept answers are then asked again."""
+"""Raised when the same run would be described in other words; cached answers are then computed again."""
 
 
 @dataclass(frozen=True)
@@ -34,33 +39,51 @@ class ScriptQuestion:
     """A program, the stack to run it on, and the releases of one package to choose from."""
 
     task: Task
-    marks: Marks
+    patterns: Patterns
     stack: Stack
     package: str
     """Canonical name."""
     releases: tuple[PackageRelease, ...]
     """All candidates, oldest first; at least two."""
     runs: int
-    """How many runs of one release must show the same."""
+    """Number of runs of one release that must show the same."""
     oldest: bool = False
     """Whether the user has named the first candidate, which must then give an answer."""
     newest: bool = False
     """Whether the user has named the last one."""
 
-    @cached_property
-    def spec(self) -> CellSpec:
-        """The cell to run."""
-        return as_spec(self.task.script.name, self.task.needs, self.task.options, self.task.limits)
+    @property
+    def device(self) -> Device:
+        """The device of the program."""
+        return device_of(self.task)
 
     @property
     def modules(self) -> Sequence[str]:
-        """The modules that the program imports before anything else; those of other packages, too."""
+        """The modules that the program imports before anything else, including those of other packages."""
         return self.task.needs.modules
 
     @property
-    def signature(self) -> Signature:
-        """No failure of an import counts as an answer."""
-        return self.spec.variant.signature
+    def reported_packages(self) -> frozenset[str]:
+        """Canonical names of the packages that the program lists."""
+        return frozenset(canonicalize_name(requirement.name) for requirement in self.task.needs.listed)
+
+    def is_documented(self, failure: ImportFailure) -> bool:  # noqa: ARG002 - the same for every failure
+        """Return False: no failure of an import counts as an answer."""
+        return False
+
+    def why_unavailable(self, environment: Environment) -> str | None:
+        """Return why the program cannot be run in an environment; None if it can."""
+        return why_unavailable(environment, self.task.needs.listed, self.device, self.task.options.ranks)
+
+    def examine(
+        self,
+        environment: Environment,
+        gpus: tuple[str, ...],  # noqa: ARG002 - it has simulated ones
+        folder: Path,
+        processes: Processes,
+    ) -> Examination:
+        """Run the program; :class:`repros.scripts.bisect.question.ReleaseQuestion` explains the arguments."""
+        return examine_script(self.task, self.patterns, self.package, self.runs, environment, folder, processes)
 
     @property
     def folder(self) -> Path:
@@ -71,8 +94,10 @@ class ScriptQuestion:
     def own(self) -> int | None:
         """The number of the stack's own release, if it is a candidate."""
         version = locked_environment(self.stack).versions.get(self.package)
-        found = (number for number, each in enumerate(self.releases) if version and each.version == Version(version))
-        return next(found, None)
+        indices = (
+            index for index, release in enumerate(self.releases) if version and release.version == Version(version)
+        )
+        return next(indices, None)
 
     def name(self, release: PackageRelease) -> str:
         """Return a release as a requirement: `lightning==2.0.1`."""
@@ -82,16 +107,16 @@ class ScriptQuestion:
         """Return a digest of everything that a release's answer depends on."""
         return hashlib.sha256(f"{self._digest} {self.name(release)}".encode()).hexdigest()[:16]
 
-    def can_compare(self, found: ReleaseAnswer) -> bool:
-        """Return whether a release gave an answer; with both marks, one of them, and else any ending is one."""
-        return found.shown in self.marks.labels if self.marks.decide else bool(found.shown)
+    def can_compare(self, answer: ReleaseAnswer) -> bool:
+        """Return whether a release gave an answer: with both patterns one of them, otherwise any ending."""
+        return answer.shown in self.patterns.labels if self.patterns.decide else bool(answer.shown)
 
     @cached_property
     def _digest(self) -> str:
         task = self.task
         parts = (
-            *(_SCHEMA, task.script.digest(), task.arguments, task.options, task.limits.seconds, task.walls.network),
-            *(self.marks, self.runs, self.stack.python, sorted(map(str, self.stack.pins.values())), engine()),
+            *(_SCHEMA, task.script.digest(), task.arguments, task.options, task.limits.seconds, task.sandbox.network),
+            *(self.patterns, self.runs, self.stack.python, sorted(map(str, self.stack.pins.values())), engine()),
             simulator() if task.options.gpus is not None else None,
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -99,7 +124,7 @@ class ScriptQuestion:
 
 def ask_script(
     task: Task,
-    marks: Marks,
+    patterns: Patterns,
     stack: Stack,
     package: str,
     oldest: Version | None = None,
@@ -111,30 +136,32 @@ def ask_script(
 
     Args:
         task: the program, and how to run it.
-        marks: what to look for in its output.
+        patterns: searched in its output.
         stack: the source of all other packages, and of the Python.
         package: canonical name.
         oldest: the first release to compare, a pre-release too; None for the oldest that gives an answer.
         newest: the last one, likewise.
-        runs: how many runs of one release must show the same.
-        index: the address of an index whose nightly releases are candidates, too.
+        runs: number of runs of one release that must show the same.
+        index: the address of an index whose nightly releases are further candidates.
 
     Raises:
-        ReprosError: the index does not answer or does not have the package, or a release named is none of it.
+        ReprosError: the index does not answer or lacks the package, or a named release is not one of it.
     """
     named = [version for version in (oldest, newest) if version]
     nightlies = fetch_nightlies(package, index) if index else []
-    keep = [*named, *(version for each in nightlies if (version := version_of(each.name)))]
+    keep = [*named, *(version for file in nightlies if (version := version_of(file.name)))]
     files = [*fetch_files(package), *nightlies]
     releases: Sequence[PackageRelease] = candidate_releases(package, files, stack.python, keep=keep)
     for version in named:
         find_release(package, releases, version)
     chosen = tuple(
-        each
-        for each in releases
-        if (oldest is None or each.version >= oldest) and (newest is None or each.version <= newest)
+        release
+        for release in releases
+        if (oldest is None or release.version >= oldest) and (newest is None or release.version <= newest)
     )
     if len(chosen) < 2:  # noqa: PLR2004 - what is compared
-        found = ", ".join(str(each.version) for each in chosen) or "none"
-        raise ReprosError(f"expected at least two releases of {package} for Python {stack.python}, and found {found}.")
-    return ScriptQuestion(task, marks, stack, package, chosen, runs, oldest is not None, newest is not None)
+        versions = ", ".join(str(release.version) for release in chosen) or "none"
+        raise ReprosError(
+            f"expected at least two releases of {package} for Python {stack.python}, and found {versions}."
+        )
+    return ScriptQuestion(task, patterns, stack, package, chosen, runs, oldest is not None, newest is not None)

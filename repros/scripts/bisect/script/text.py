@@ -1,4 +1,4 @@
-"""A bisection of a script as text: the releases that were asked, and the outcome in sentences."""
+"""A bisection of a script as text: the examined releases, and the outcome in sentences."""
 
 from __future__ import annotations
 
@@ -25,77 +25,77 @@ def describe_script_steps(question: ScriptQuestion) -> list[str]:
     candidates = f"{count(len(question.releases), 'release')} of {question.package}"
     return [
         f"{candidates} on stack {question.stack.name}, from {first.version} to {last.version}",
-        f"1. {first.version} and {last.version}: what each shows, or the next to them that can be asked",
+        f"1. {first.version} and {last.version}, or the nearest releases that give an answer: what each shows",
         "2. where it changes between them",
-        f"at most {most}, plus those that give no answer and those that further jobs try meanwhile; {runs} of each",
+        f"at most {most}, plus those without an answer and those of further jobs; {runs} of each",
     ]
 
 
-def format_script_bisection(found: ScriptBisection, width: int) -> Text:
-    """Return the releases that were asked with what each shows, and the outcome, in at most `width` columns."""
-    lines = [*_rows(found, width), Text()]
-    lines += [Text(line) for sentence in describe_script_outcome(found) for line in wrap(sentence, width)]
+def format_script_bisection(bisection: ScriptBisection, width: int) -> Text:
+    """Return the examined releases with what each shows, and the outcome, in at most `width` columns."""
+    lines = [*_rows(bisection, width), Text()]
+    lines += [Text(line) for sentence in describe_script_outcome(bisection) for line in wrap(sentence, width)]
     return Text("\n").join(lines)
 
 
-def _rows(found: ScriptBisection, width: int) -> Iterator[Text]:
-    """Yield a row for each release that was asked, oldest first."""
-    releases = found.question.releases
-    longest = max(len(str(releases[number].version)) for number in found.answers)
-    for number, answer in sorted(found.answers.items()):
+def _rows(bisection: ScriptBisection, width: int) -> Iterator[Text]:
+    """Yield a row for each examined release, oldest first."""
+    releases = bisection.question.releases
+    longest = max(len(str(releases[number].version)) for number in bisection.answers)
+    for number, answer in sorted(bisection.answers.items()):
         head = f"{releases[number].version!s:<{longest}}  {releases[number].date}  "
-        style = "dim" if not answer.shown else "yellow" if _is_third(found, answer) else ""
+        style = "dim" if not answer.shown else "yellow" if _is_third(bisection, answer) else ""
         shows = answer.why if answer.shown else f"no answer: {answer.why}"
         yield from (Text(line, style) for line in wrap(head + shows, width, hanging=" " * len(head)))
 
 
-def describe_script_outcome(found: ScriptBisection) -> list[str]:
-    """Return the outcome in sentences: the answer first, then what stands in its way."""
-    question, change = found.question, found.change
-    old, new = _version(found, found.old), _version(found, found.new)
+def describe_script_outcome(bisection: ScriptBisection) -> list[str]:
+    """Return the outcome in sentences: the answer first, then its limitations."""
+    question, change = bisection.question, bisection.change
+    old, new = _version(bisection, bisection.old), _version(bisection, bisection.new)
     if change is None:
-        same = f"{question.package} {old} and {new} show the same: {_clip(found.shown(found.new))}."
-        others = sorted({answer.shown for answer in found.answers.values() if _is_third(found, answer)})
+        same = f"{question.package} {old} and {new} show the same: {_clip(bisection.shown(bisection.new))}."
+        others = sorted({answer.shown for answer in bisection.answers.values() if _is_third(bisection, answer)})
         between = f" Between them is another: {'; '.join(map(_clip, others))}." if others else ""
         return [f"{same}{between} --from and --to compare other releases."]
     assert change.free is not None, "the older of the two releases is free of what the newer one shows"
-    first, last = _clip(found.shown(found.old)), _clip(found.shown(found.new))
-    until = f"{question.package} {_version(found, change.free)}"
-    answer = f"{first} with {until}, {last} from {_version(found, change.affected)} on."
-    return [answer, *_gap(found), *_thirds(found)]
+    first, last = _clip(bisection.shown(bisection.old)), _clip(bisection.shown(bisection.new))
+    until = f"{question.package} {_version(bisection, change.free)}"
+    answer = f"{first} with {until}, {last} from {_version(bisection, change.affected)} on."
+    return [answer, *_gap(bisection), *_thirds(bisection)]
 
 
-def _gap(found: ScriptBisection) -> Iterator[str]:
+def _gap(bisection: ScriptBisection) -> Iterator[str]:
     """Yield a sentence for each reason why releases between the two sides give no answer."""
     reasons: dict[str, list[int]] = {}
-    for number in found.change.unknown if found.change else ():
-        if not found.answers[number].shown:
-            reasons.setdefault(found.answers[number].why, []).append(number)
+    for number in bisection.change.unknown if bisection.change else ():
+        if not bisection.answers[number].shown:
+            reasons.setdefault(bisection.answers[number].why, []).append(number)
     for why, numbers in reasons.items():
-        yield f"No answer between them: {_versions(found, numbers)} ({_clip(why)})."
+        yield f"No answer between them: {_versions(bisection, numbers)} ({_clip(why)})."
 
 
-def _thirds(found: ScriptBisection) -> Iterator[str]:
-    """Yield a sentence for each thing that neither of the two releases shows, with the way to ask about it."""
+def _thirds(bisection: ScriptBisection) -> Iterator[str]:
+    """Yield a sentence for each behaviour that neither of the two releases shows, with the options to bisect it."""
     others: dict[str, list[int]] = {}
-    for number, answer in sorted(found.answers.items()):
-        if _is_third(found, answer):
+    for number, answer in sorted(bisection.answers.items()):
+        if _is_third(bisection, answer):
             others.setdefault(answer.shown, []).append(number)
     for shown, numbers in others.items():
-        way = f"--from {_version(found, numbers[0])} or --to {_version(found, numbers[-1])} asks about it"
-        yield f"Neither of the two with {_versions(found, numbers)}: {_clip(shown)}; {way}."
+        options = f"--from {_version(bisection, numbers[0])} or --to {_version(bisection, numbers[-1])} bisects it"
+        yield f"Neither of the two with {_versions(bisection, numbers)}: {_clip(shown)}; {options}."
 
 
-def _is_third(found: ScriptBisection, answer: ReleaseAnswer) -> bool:
-    return bool(answer.shown) and answer.shown not in {found.shown(found.old), found.shown(found.new)}
+def _is_third(bisection: ScriptBisection, answer: ReleaseAnswer) -> bool:
+    return bool(answer.shown) and answer.shown not in {bisection.shown(bisection.old), bisection.shown(bisection.new)}
 
 
-def _version(found: ScriptBisection, number: int) -> str:
-    return str(found.question.releases[number].version)
+def _version(bisection: ScriptBisection, number: int) -> str:
+    return str(bisection.question.releases[number].version)
 
 
-def _versions(found: ScriptBisection, numbers: list[int]) -> str:
-    named = [_version(found, number) for number in numbers[:_MOST_NAMED]]
+def _versions(bisection: ScriptBisection, numbers: list[int]) -> str:
+    named = [_version(bisection, number) for number in numbers[:_MOST_NAMED]]
     return ", ".join([*named, *([f"{len(numbers) - _MOST_NAMED} more"] if len(numbers) > _MOST_NAMED else [])])
 
 

@@ -1,17 +1,17 @@
-"""The ranks of a script, started side by side on this machine as torchrun starts them.
+"""Launcher of a script's ranks on this machine, like torchrun.
 
     python -I -S ranks.py CELL HOOKED NUMBER COMMAND [ARGS]...
 
 CELL and HOOKED are the names of the variables of `repros/inside/contract.py`. Each rank gets `RANK`, `LOCAL_RANK`,
 `WORLD_SIZE` and `LOCAL_WORLD_SIZE`; `MASTER_ADDR` and `MASTER_PORT` are there already. If one fails and the others have
-begun, this program ends by the same signal or with the same code: the engine then gives the others a while, looks where
-they wait, and ends them.
+begun, this program ends by the same signal or with the same code. The engine then waits for the grace period, takes the
+stacks of the others, and ends them.
 
-It sleeps until a rank ends, records nothing of its own and is no process of the script, unlike torchrun's agent, which
-looks at its ranks ten times a second, so that a standstill of all ranks would not show. How each rank ended it writes
-down as their parent, as an event `reaped` of the engine's hook.
+It sleeps until a rank ends, records no events of its own and is no process of the script. torchrun's agent polls its
+ranks ten times a second instead, which would hide a deadlock of all ranks. As their parent it records how each rank
+ended, as an event `reaped` of the engine's hook.
 
-The program is this module, for the interpreter that runs this project; it imports nothing of it.
+The program is this module, run by the interpreter of this project; it imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-_SECONDS, _LOOK = 15.0, 0.05
-"""That a rank gets to begin after another has failed; between two looks."""
+_BEGIN_TIMEOUT, _POLL = 15.0, 0.05
+"""Seconds to wait for the start of a rank after another has failed, and between two checks."""
 
 
 def main(folder: Path, hooked: str, number: int, command: list[str]) -> None:
@@ -49,7 +49,7 @@ def main(folder: Path, hooked: str, number: int, command: list[str]) -> None:
 
 
 def _record(cell: Path, pid: int, status: int) -> None:
-    """Write down a child's wait status, where the engine reads it and takes nobody for its writer."""
+    """Record a child's wait status, below a pid that no process of the script has."""
     folder = cell / "processes/0"
     folder.mkdir(parents=True, exist_ok=True)
     event = {"event": "reaped", "child": pid, "status": status, "time": time.monotonic()}
@@ -58,16 +58,16 @@ def _record(cell: Path, pid: int, status: int) -> None:
 
 
 def _wait_until_begun(cell: Path, ranks: Iterable[int]) -> None:
-    """Wait until ranks have recorded their start, by which the engine knows them, or a while."""
-    until = time.monotonic() + _SECONDS
+    """Wait until ranks have recorded their start, by which the engine knows them, or until a timeout."""
+    until = time.monotonic() + _BEGIN_TIMEOUT
     files = [cell / f"processes/{rank}/events.jsonl" for rank in ranks]
     while not all(map(Path.exists, files)) and time.monotonic() < until:
-        time.sleep(_LOOK)
+        time.sleep(_POLL)
 
 
 def _end_alike(code: int) -> None:
     if code < 0:
-        os.kill(os.getpid(), -code)  # whose handler Python has not changed, but for those that it ignores
+        os.kill(os.getpid(), -code)  # Python has not changed its handler, except for signals that it ignores
     os._exit(max(code, 1))
 
 

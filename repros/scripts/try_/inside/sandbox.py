@@ -1,23 +1,23 @@
-"""Confinement: a program that takes from itself what a stranger's code does not need, and then becomes that code.
+"""The sandbox: a program that drops the rights that an untrusted script does not need, and then executes the script.
 
-    python -I -S confine.py SETTINGS COMMAND [ARGS]...
-    python -I -S confine.py SETTINGS
+    python -I -S sandbox.py SETTINGS COMMAND [ARGS]...
+    python -I -S sandbox.py SETTINGS
 
-SETTINGS is a JSON object, the fields of :class:`repros.scripts.try_.start.Confinement`. What the command starts
-inherits all
-of it. Without a command the program prints which of the walls this system cannot build, as a JSON object.
+SETTINGS is a JSON object, the fields of :class:`repros.scripts.try_.sandbox.SandboxSettings`. The processes that the
+command starts inherit the sandbox. Without a command the program prints a JSON object with the isolations that this
+system cannot provide, and why.
 
 - Limits (`setrlimit`) on the memory of each process, on the size of each file, and no core dumps.
 - No network: a network namespace of its own (`unshare`), with its loopback device up, over which the ranks still talk.
   With a user namespace, so that this needs no rights and leaves root none.
-- A file system of which it sees the system and its own folders, and changes its own folders alone (Landlock, Linux 5.13
-  and newer). Landlock hides the memory and the environment variables of other processes, too, and from Linux 6.12 on
-  they get no signals from it.
+- Restricted files: it can read the system's folders and its own, and change only its own (Landlock, Linux 5.13 and
+  newer). Landlock also hides the memory and the environment variables of other processes, and from Linux 6.12 on blocks
+  signals to them.
 
-What no wall stands before: sockets that other programs have in the file system (that of Docker, say), the processor's
-time, and the number of processes.
+Not restricted: sockets that other programs have in the file system (that of Docker, for example), processor time, the
+number of processes, and system calls (there is no seccomp filter).
 
-A wall that SETTINGS asks for and that cannot be built ends the program with `REFUSED`: nothing runs with less.
+If an isolation that SETTINGS names cannot be provided, the program ends with `REFUSED`: nothing runs with less.
 
 The program is this module. It uses the standard library only and starts in 20 ms from any interpreter.
 """
@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 REFUSED = 125
-"""The exit code, as of `env` and `timeout`, if a wall cannot be built."""
+"""The exit code, as of `env` and `timeout`, if an isolation cannot be provided."""
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000  # linux/sched.h
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1  # linux/sockios.h, linux/if.h
@@ -51,14 +51,14 @@ _READ = 0b1101  # execute, read a file, read a folder
 _WRITE = 0b1111111110010  # write, remove and make entries of every kind
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _OF_FILES = 0b111 | _TRUNCATE
-"""The rights that a rule for a file, and not for a folder, may give."""
+"""The rights that a rule for a file may give, unlike one for a folder."""
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 _SINCE_REFER, _SINCE_TRUNCATE, _SINCE_SCOPES = 2, 3, 6
 """Versions of Landlock."""
 
 
 def limit(settings: dict[str, Any]) -> None:
-    """Set the limits of this process and of those that it starts; one that is lower already stays."""
+    """Set the limits of this process and of those that it starts; a lower limit stays."""
     wanted = {
         resource.RLIMIT_DATA: settings["memory"],
         resource.RLIMIT_FSIZE: settings["file_size"],
@@ -70,8 +70,8 @@ def limit(settings: dict[str, Any]) -> None:
         resource.setrlimit(kind, (most, most))
 
 
-def leave_network(_: dict[str, Any]) -> None:
-    """Enter a network namespace that has nothing but its loopback device.
+def isolate_network(_: dict[str, Any]) -> None:
+    """Enter a network namespace that has only a loopback device.
 
     Raises:
         OSError: the system does not allow it.
@@ -90,11 +90,11 @@ def leave_network(_: dict[str, Any]) -> None:
         fcntl.ioctl(device, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
 
 
-def wall_files(settings: dict[str, Any]) -> None:
-    """Leave of the file system the folders that may be read, and those that may be changed.
+def isolate_files(settings: dict[str, Any]) -> None:
+    """Restrict the file system to the folders that may be read, and those that may be changed.
 
     Raises:
-        OSError: the system does not know Landlock, or it is switched off.
+        OSError: the system lacks Landlock, or it is switched off.
     """
     _refuse_other_systems()
     version = _check(_libc().syscall(_CREATE_RULESET, None, 0, _VERSION))
@@ -111,14 +111,14 @@ def wall_files(settings: dict[str, Any]) -> None:
     os.close(rules)
 
 
-def _allow(rules: int, places: Iterable[str], rights: int) -> None:
-    for place in places:
+def _allow(rules: int, paths: Iterable[str], rights: int) -> None:
+    for path in paths:
         try:
-            opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
+            opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:  # not on this system
             continue
-        given = rights if Path(place).is_dir() else rights & _OF_FILES
-        beneath = struct.pack("=Qi", given, opened)
+        allowed = rights if Path(path).is_dir() else rights & _OF_FILES
+        beneath = struct.pack("=Qi", allowed, opened)
         _check(_libc().syscall(_ADD_RULE, rules, _PATH_BENEATH, beneath, 0))
         os.close(opened)
 
@@ -139,34 +139,39 @@ def _check(result: int) -> int:
     return result
 
 
-WALLS: dict[str, Callable[[dict[str, Any]], None]] = {"network": leave_network, "files": wall_files}
-"""By their names in the settings' `walls`, in the order in which they are built."""
+ISOLATIONS: dict[str, Callable[[dict[str, Any]], None]] = {"network": isolate_network, "files": isolate_files}
+"""By their names in the settings' `isolate`, in the order in which they are applied."""
 
 
-def build(settings: dict[str, Any]) -> dict[str, str]:
-    """Build the walls that the settings ask for; return for each that cannot be built why."""
+def isolate(settings: dict[str, Any]) -> dict[str, str]:
+    """Apply the isolations that the settings name; return the reason for each that cannot be provided."""
     problems = {}
-    for name, wall in WALLS.items():
-        if name in settings["walls"]:
+    for name, apply in ISOLATIONS.items():
+        if name in settings["isolate"]:
             try:
-                wall(settings)
+                apply(settings)
             except (OSError, AttributeError) as error:  # a C library without the call
                 problems[name] = str(error)
     return problems
 
 
+def refusal(problems: dict[str, str]) -> str:
+    """Return the line that says why a script is not run."""
+    return f"repros: the script is not run, since the sandbox cannot be built: {json.dumps(problems)}\n"
+
+
 def main(settings: dict[str, Any], command: list[str]) -> int:
-    """Confine this process and become the command; return only if that is impossible."""
-    problems = build(settings)
+    """Enter the sandbox and execute the command; return only if that is impossible."""
+    problems = isolate(settings)
     if not command:
         sys.stdout.write(json.dumps(problems))
         return 0
     if problems:
-        sys.stderr.write(f"repros: the script is not run, since a wall cannot be built: {json.dumps(problems)}\n")
+        sys.stderr.write(refusal(problems))
         return REFUSED
     limit(settings)
     sys.stderr.flush()
-    os.execv(command[0], command)  # noqa: S606 - becoming the command is the purpose
+    os.execv(command[0], command)  # noqa: S606 - executing the command is the purpose
     raise AssertionError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from repros.model.errors import ReprosError
-from repros.scripts.bisect.script.marks import parse_marks
+from repros.scripts.bisect.script.patterns import parse_patterns
 
 
 @pytest.mark.parametrize(
@@ -34,15 +34,15 @@ from repros.scripts.bisect.script.marks import parse_marks
     ],
 )
 def test_a_mark_is_found(mark: str, output: str, *, found: bool) -> None:
-    marks = parse_marks(mark, None)
-    assert marks.found_in(output) == ((f"good {mark!r}",) if found else ())
+    patterns = parse_patterns(mark, None)
+    assert patterns.found_in(output) == ((f"good {mark!r}",) if found else ())
 
 
 def test_a_tolerance_takes_the_place_of_the_last_decimal() -> None:
-    assert parse_marks(None, "loss 2.0", 0.4).found_in("loss 2.39") == ("bad 'loss 2.0'",)
-    assert parse_marks(None, "loss 2.0", 0.4).found_in("loss 2.41") == ()
-    assert parse_marks(None, "loss 2.0", 0).found_in("loss 2.01") == ()
-    assert parse_marks(None, "loss 2.0", 0).found_in("loss 2.00") == ("bad 'loss 2.0'",)
+    assert parse_patterns(None, "loss 2.0", 0.4).found_in("loss 2.39") == ("bad 'loss 2.0'",)
+    assert parse_patterns(None, "loss 2.0", 0.4).found_in("loss 2.41") == ()
+    assert parse_patterns(None, "loss 2.0", 0).found_in("loss 2.01") == ()
+    assert parse_patterns(None, "loss 2.0", 0).found_in("loss 2.00") == ("bad 'loss 2.0'",)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_tolerance_takes_the_place_of_the_last_decimal() -> None:
 )
 def test_two_marks_that_one_output_may_hold_are_refused(good: str, bad: str, tolerance: float | None) -> None:
     with pytest.raises(ReprosError, match="expected two that exclude each other"):
-        parse_marks(good, bad, tolerance)
+        parse_patterns(good, bad, tolerance)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_two_marks_that_one_output_may_hold_are_refused(good: str, bad: str, tol
     [("loss 0.30", "loss 0.32", None), ("loss 0.3", "accuracy 0.3", 1), ("fine", "nan", None)],
 )
 def test_two_marks_that_exclude_each_other_are_taken(good: str, bad: str, tolerance: float | None) -> None:
-    assert parse_marks(good, bad, tolerance).labels == (f"good {good!r}", f"bad {bad!r}")
+    assert parse_patterns(good, bad, tolerance).labels == (f"good {good!r}", f"bad {bad!r}")
 
 
 @pytest.mark.parametrize(
@@ -79,5 +79,5 @@ def test_two_marks_that_exclude_each_other_are_taken(good: str, bad: str, tolera
 )
 def test_what_is_no_mark_is_refused(good: str | None, bad: str | None, tolerance: float | None, problem: str) -> None:
     with pytest.raises(ReprosError) as refused:
-        parse_marks(good, bad, tolerance)
+        parse_patterns(good, bad, tolerance)
     assert str(refused.value) == problem

@@ -1,4 +1,4 @@
-"""What a stranger's script cannot do: tokens, network, files, other processes, limits, and processes left behind."""
+"""What an untrusted script cannot do: tokens, network, files, other processes, limits, and processes left behind."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from repros.scripts.try_ import start
 from repros.scripts.try_.environ import script_environ
-from repros.scripts.try_.inside import sandbox as confine
+from repros.scripts.try_.inside import sandbox
+from repros.scripts.try_.sandbox import find_sandbox
 from tests.scripts.try_.conftest import ROOT, Try, Write
 
-WALLS = start.find_walls(network=False)
-needs_files = pytest.mark.skipif(not WALLS.files, reason="this system has no Landlock")
-needs_network = pytest.mark.skipif(not WALLS.network, reason="this system lets nobody make a network namespace")
+SANDBOX = find_sandbox(network=False)
+needs_files = pytest.mark.skipif(not SANDBOX.files, reason="this system has no Landlock")
+needs_network = pytest.mark.skipif(not SANDBOX.network, reason="this system lets nobody make a network namespace")
 
 
 def test_no_token_is_in_the_environment(try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,13 +120,13 @@ def test_the_user_s_files_and_processes_are_out_of_reach(try_here: Try, write: W
     assert (here / "diary.txt").read_text("utf-8") == "dear diary"
 
 
-def test_a_wall_that_cannot_be_built_is_named(
+def test_an_isolation_that_cannot_be_provided_is_named(
     try_here: Try, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lacks = here / "confine.py"
-    source = Path(str(confine.__file__)).read_text("utf-8")
+    lacks = here / "sandbox.py"
+    source = Path(str(sandbox.__file__)).read_text("utf-8")
     lacks.write_text(source.replace('sys.platform != "linux"', "True").replace("only Linux can", "no"), "utf-8")
-    monkeypatch.setattr(confine, "__file__", str(lacks))
+    monkeypatch.setattr(sandbox, "__file__", str(lacks))
     write("clean.py", "pass\n")
     ended = try_here("clean.py")
     assert ended.code == 0
@@ -136,17 +136,17 @@ def test_a_wall_that_cannot_be_built_is_named(
     assert "This system cannot hide your files (no, and this is linux)." in said
 
 
-def test_nothing_runs_without_a_wall_that_was_promised(
+def test_nothing_runs_without_an_isolation_that_was_promised(
     try_here: Try, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lacks = here / "confine.py"
-    source = Path(str(confine.__file__)).read_text("utf-8")
+    lacks = here / "sandbox.py"
+    source = Path(str(sandbox.__file__)).read_text("utf-8")
     lacks.write_text(source.replace('sys.platform != "linux"', "len(sys.argv) > 2"), "utf-8")
-    monkeypatch.setattr(confine, "__file__", str(lacks))
+    monkeypatch.setattr(sandbox, "__file__", str(lacks))
     write("touch.py", "print('it runs')\n")
     ended = try_here("touch.py", "--json")
     assert (ended.code, ended.stack["status"]) == (1, "not judged")
-    assert "the script is not run, since a wall cannot be built" in ended.stack["last_lines"][-1]
+    assert "the script is not run, since the sandbox cannot be built" in ended.stack["last_lines"][-1]
     assert "it runs" not in ended.written
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from repros.engine import cells as cell_jobs
 from repros.engine.catalogue import load
+from repros.engine.cells import observe
 from repros.engine.environment import Targets, prepare
 from repros.engine.judge import judge
-from repros.engine.launch import Servers, run, stacks, standstill
+from repros.engine.launch import Servers, stacks
 from repros.engine.plan import CellSpec, Selection, plan, select
 from repros.model import Cell, CellResult, Device, End, Ending, Signature, Verdict
 from tests import factories
@@ -48,8 +50,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 def run_all(cells: Mapping[str, Cell], folder: Path, servers: Servers | None) -> Mapping[str, CellResult]:
     """Run cells all at once, since most of them wait."""
     with ThreadPoolExecutor(len(cells)) as pool:
-        seen = {name: pool.submit(run, cell, folder / name, servers=servers) for name, cell in cells.items()}
-    return {name: judge(cells[name], future.result()) for name, future in seen.items()}
+        running = {name: pool.submit(observe, cell, folder / name, servers=servers) for name, cell in cells.items()}
+    return {name: judge(cells[name], future.result()) for name, future in running.items()}
 
 
 @pytest.fixture
@@ -68,9 +70,9 @@ def test_a_hang_is_seen_long_before_its_deadline(side_by_side: SideBySide) -> No
         assert (result.verdict, result.signature) == (Verdict.REPRODUCED, "hang"), (variant, result.reason)
         seen = result.observation
         assert seen is not None
-        assert seen.standstill is not None, variant
-        assert result.reason.endswith(f" showed the documented signature, {seen.standstill}")
-        assert re.findall(r"rank \d in \w+", seen.standstill) == HANGS[variant]
+        assert seen.deadlock is not None, variant
+        assert result.reason.endswith(f" showed the documented signature, {seen.deadlock}")
+        assert re.findall(r"rank \d in \w+", seen.deadlock) == HANGS[variant]
 
 
 def test_a_launcher_waits_too(side_by_side: SideBySide) -> None:
@@ -78,7 +80,7 @@ def test_a_launcher_waits_too(side_by_side: SideBySide) -> None:
     assert (result.verdict, result.signature) == (Verdict.REPRODUCED, "hang"), result.reason
     seen = result.observation
     assert seen is not None
-    assert seen.standstill is not None
+    assert seen.deadlock is not None
     assert [process.name for process in seen.ranks] == ["launcher", "rank 0", "rank 1"]
 
 
@@ -99,7 +101,7 @@ def test_a_timeout_before_the_deadline_decides(side_by_side: SideBySide) -> None
         assert result.verdict is Verdict.DIFFERENT, (variant, result.reason)
         seen = result.observation
         assert seen is not None
-        assert (seen.standstill, {process.ending for process in seen.ranks}) == (None, {Ending.RAISED})
+        assert (seen.deadlock, {process.ending for process in seen.ranks}) == (None, {Ending.RAISED})
         # The first rank to time out closes the other's connection.
         assert any("imed out waiting" in process.chain[0].message for process in seen.ranks), variant
 
@@ -125,12 +127,12 @@ def test_a_documented_hang_ends_as_at_its_deadline(
 ) -> None:
     assert list(documented) == ["RPR-0025 failing", "RPR-0042 failing", "RPR-0042 metric_logged"]
     early = run_all(documented, tmp_path / "early", servers)
-    monkeypatch.setattr(standstill, "is_documented", lambda _: False)
+    monkeypatch.setattr(cell_jobs, "expects_deadlock", lambda _: False)
     soon = {name: replace(cell, repro=replace(cell.repro, deadline=12)) for name, cell in documented.items()}
     late = run_all(soon, tmp_path / "late", servers)
     for name, result in early.items():
         assert result.observation is not None
-        assert result.observation.standstill is not None, name
+        assert result.observation.deadlock is not None, name
         assert (result.verdict, result.signature) == (Verdict.REPRODUCED, "hang")
         assert _endings(result) == _endings(late[name])
 
@@ -156,4 +158,4 @@ DOCUMENTED = factories.cell(variant=factories.variant(signature=HANG), device=De
     ids=["documented", "GPUs compute unseen", "one rank", "another failure", "not on these releases"],
 )
 def test_which_cells_need_not_wait_for_their_deadline(cell: Cell, may_be_seen: bool) -> None:
-    assert standstill.is_documented(cell) == may_be_seen
+    assert cell_jobs.job_of(cell).expects_hang == may_be_seen

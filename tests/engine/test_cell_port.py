@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.port import run_cell_with_port
+from repros.engine.cells import run_cell_with_port
 from repros.model import Cell, Unavailable, Verdict
 
 

@@ -1,0 +1,144 @@
+"""A script's run as a job of the engine: copied into a new working folder, in the sandbox, with its own environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from repros.diagnose.watch.inside.watch import Options as WatchOptions
+from repros.engine import launch
+from repros.engine.launch import Job
+from repros.engine.launch.environ import for_device
+from repros.inside import contract
+from repros.model import Device, Environment, Observation
+from repros.scripts.try_.environ import HOME, TEMPORARY, home_variables, script_environ
+from repros.scripts.try_.inside import ranks, sandbox
+from repros.scripts.try_.sandbox import INTERPRETER
+from repros.scripts.try_.servers import SandboxServers
+from repros.scripts.try_.task import Task
+
+WATCH = "watch"
+"""The folder of the watch's events, in that of the run."""
+_SINGLE_RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
+_SKIPPED = frozenset({"ranks_wait_apart"})
+"""A check whose thread the engine would take for one that may release a rank; the engine detects a deadlock itself."""
+
+
+@dataclass(frozen=True)
+class ObservedRun:
+    """One run of a program."""
+
+    observation: Observation
+    workdir: Path
+    """Its working folder, which is deleted after the run."""
+
+
+def run_task(
+    task: Task,
+    environment: Environment,
+    folder: Path,
+    stop: threading.Event | None = None,
+    servers: SandboxServers | None = None,
+    modules: Sequence[str] = (),
+) -> ObservedRun:
+    """Run a program once, and return when none of its processes lives.
+
+    Args:
+        task: the program, and how to run it.
+        environment: the environment to run it in.
+        folder: new folder for its logs and events.
+        stop: ends the run early when it is set.
+        servers: forks the ranks from warm servers; None: each process starts its own interpreter.
+        modules: what the servers import.
+    """
+    workdir = Path(tempfile.mkdtemp(prefix="repros-"))
+    try:
+        job = make_job(task, environment, folder.resolve(), workdir, servers, modules)
+    except OSError as error:
+        shutil.rmtree(workdir, ignore_errors=True)
+        return ObservedRun(Observation((), 0.0, folder, broken=f"the engine failed: {error}"), workdir)
+    return ObservedRun(launch.run(job, folder, stop, servers), workdir)
+
+
+def make_job(
+    task: Task,
+    environment: Environment,
+    folder: Path,
+    workdir: Path,
+    servers: SandboxServers | None = None,
+    modules: Sequence[str] = (),
+) -> Job:
+    """Copy a program into its working folder, and return the job that runs it there.
+
+    Args:
+        task: the program, and how to run it.
+        environment: the environment to run it in.
+        folder: folder for the logs and events of the run; an absolute path.
+        workdir: the working folder, which exists and is empty.
+        servers: forks its ranks; None for a cold launch.
+        modules: what the servers import.
+
+    Raises:
+        OSError: a file cannot be copied.
+    """
+    for name in (HOME, TEMPORARY):
+        (workdir / name).mkdir()
+    options, python = task.options, environment.python
+    script = task.script.copy_to(workdir)
+    interpreters = (python, Path(os.path.realpath(python)))
+    writable = (folder, workdir, *([servers.folder] if servers else []))
+    settings = task.sandbox.settings(task.limits, interpreters, writable)
+    environ = _environ(task, environment, folder, workdir)
+    if servers is not None:
+        environ |= home_variables(servers.folder / HOME)
+        program, arguments = python, (str(script), *task.arguments)
+    else:
+        program, arguments = INTERPRETER, _command(task, python, script, json.dumps(settings))
+    return Job(
+        python=program,
+        arguments=arguments,
+        script=script,
+        environ=environ,
+        deadline=task.limits.seconds,
+        ranks=options.ranks,
+        device=device_of(task),
+        workdir=workdir,
+        output_folders=(WATCH,) if options.watch else (),
+        expects_hang=options.ranks > 1,
+        modules=tuple(modules),
+        name=environment.name,
+        request={"sandbox": settings},
+    )
+
+
+def device_of(task: Task) -> Device:
+    """Return the device that a program runs on."""
+    return Device.CPU if task.options.gpus is None else Device.SIM
+
+
+def _environ(task: Task, environment: Environment, folder: Path, workdir: Path) -> dict[str, str]:
+    options = task.options
+    variables = for_device(device_of(task), options.ranks)
+    # Programs that it starts by name, `torchrun` or `python`, are then those of the environment.
+    variables["PATH"] = contract.path_with(str(environment.python.parent), variables.get("PATH", os.defpath))
+    environ = script_environ(variables, workdir, network=not task.sandbox.network, gpus=options.gpus)
+    if options.launched and options.ranks == 1:
+        environ |= _SINGLE_RANK
+    if options.watch:
+        environ |= WatchOptions(str(folder / WATCH), skip=_SKIPPED).to_environ()
+    return environ
+
+
+def _command(task: Task, python: Path, script: Path, settings: str) -> tuple[str, ...]:
+    """Return the interpreter's arguments: the sandbox, the launcher of several ranks, and the program's command."""
+    command = [*task.script.words(python, script), *task.arguments]
+    if task.options.ranks > 1 and not task.options.own:
+        names = (contract.CELL, contract.HOOKED)
+        command = [str(INTERPRETER), "-I", "-S", ranks.__file__, *names, str(task.options.ranks), *command]
+    return ("-I", "-S", sandbox.__file__, settings, *command)

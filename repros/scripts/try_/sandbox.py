@@ -1,0 +1,108 @@
+"""The sandbox of an untrusted script: its limits, what this system can isolate, and the settings that build it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+import psutil
+
+import repros
+from repros.model.cache import cache_folder
+from repros.scripts.try_.inside import sandbox
+
+INTERPRETER = Path(os.path.realpath(sys.executable))
+"""The interpreter of this project, which runs the programs of :mod:`repros.scripts.try_.inside`."""
+_PACKAGE = Path(repros.__file__).parent
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/proc", "/sys")
+_RESOLVER = "/run/systemd/resolve"
+"""The target of `/etc/resolv.conf` on many systems."""
+_SELF_TEST_TIMEOUT = 30
+"""Seconds."""
+
+
+class SandboxSettings(TypedDict):
+    """The settings of :mod:`repros.scripts.try_.inside.sandbox`."""
+
+    isolate: list[str]
+    """What to isolate the process from: `network`, `files`."""
+    memory: int
+    """Bytes of each process."""
+    file_size: int
+    """Bytes of each file that it writes."""
+    readable: list[str]
+    """Files and folders, including everything below them."""
+    writable: list[str]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a script may use."""
+
+    seconds: float
+    memory: int
+    """Bytes of each of its processes."""
+    file_size: int
+    """Bytes of each file that it writes."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What isolates a script from the rest of the machine."""
+
+    network: bool
+    """Whether it has no network."""
+    files: bool
+    """Whether it can read only the system's files and its own."""
+    problems: Mapping[str, str]
+    """The reason for each isolation that this system cannot provide."""
+
+    def settings(self, limits: Limits, interpreters: Iterable[Path], writable: Iterable[Path]) -> SandboxSettings:
+        """Return the settings of a process.
+
+        Args:
+            limits: its limits.
+            interpreters: the interpreters whose environments it may read.
+            writable: the folders that it may change.
+        """
+        environments = (interpreter.parents[1] for interpreter in (INTERPRETER, *interpreters))
+        readable = [*_SYSTEM, _RESOLVER, _PACKAGE, cache_folder(), *environments]
+        return {
+            "isolate": [name for name in sandbox.ISOLATIONS if getattr(self, name)],
+            "memory": limits.memory,
+            "file_size": limits.file_size,
+            "readable": list(map(str, readable)),
+            "writable": [*map(str, writable), "/dev"],
+        }
+
+
+def find_sandbox(*, network: bool) -> Sandbox:
+    """Return the sandbox that this system can provide, tested in a process of its own.
+
+    Args:
+        network: whether the script may use the network.
+    """
+    wanted = ["files"] if network else list(sandbox.ISOLATIONS)
+    settings = {"isolate": wanted, "readable": [], "writable": []}
+    try:
+        tested = subprocess.run(
+            [str(INTERPRETER), "-I", "-S", sandbox.__file__, json.dumps(settings)],
+            capture_output=True,
+            timeout=_SELF_TEST_TIMEOUT,
+            check=True,
+        )
+        problems = json.loads(tested.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        problems = dict.fromkeys(wanted, f"the self-test of the sandbox failed: {error}")
+    return Sandbox("network" in wanted and "network" not in problems, "files" not in problems, problems)
+
+
+def free_memory(ranks: int) -> int:
+    """Return the bytes that each of a number of ranks may use of the memory that is free now."""
+    return int(psutil.virtual_memory().available) // ranks
