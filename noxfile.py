@@ -26,7 +26,7 @@ import nox
 # nox leaves the noxfile's folder out of its path.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tools.sessions import (
+from tests.sessions import (
     APART,
     HERE,
     LOCK,
