@@ -15,7 +15,7 @@ from ray.exceptions import RayError, TaskUnschedulableError
 from repros.cluster.node_agent import NodeResult, RunSettings, Site, WorkItem
 from repros.cluster.placement import CellTask, NodeResources, Placement
 from repros.cluster.reservation import run_reserved
-from repros.cluster.workers import Ref, Worker, WorkerPool, first_line, pending_status
+from repros.cluster.workers import NodeWorker, Ref, WorkerPool, first_line, pending_status
 from repros.model import Environment
 
 _WAIT = 0.5
@@ -55,7 +55,7 @@ class _Attempt:
 
     ticket: str
     task: CellTask
-    worker: Worker
+    worker: NodeWorker
     result: Ref
     since: float
     """Time of placement, or, once begun, of the last status report with it."""
@@ -115,12 +115,12 @@ class Dispatch:
         """Yield the available outcomes without waiting."""
         return self._collect(0)
 
-    def _add_worker(self, worker: Worker) -> None:
+    def _add_worker(self, worker: NodeWorker) -> None:
         """Request the sites that need no installation on a worker's node; its response makes the node eligible."""
         sites = [site for site, _ in self._sites.values()]
         self._pending[worker.process.find_ready.remote(sites)] = partial(self._on_worker_ready, worker)
 
-    def _on_worker_ready(self, worker: Worker, ref: Ref) -> Iterator[tuple[CellTask, TaskOutcome]]:
+    def _on_worker_ready(self, worker: NodeWorker, ref: Ref) -> Iterator[tuple[CellTask, TaskOutcome]]:
         with contextlib.suppress(RayError):  # its status report shows that it is lost
             on_disk = frozenset(ray.get(ref))
             if self._worker_pool.workers.get(worker.id) is not worker:
@@ -209,7 +209,7 @@ class Dispatch:
             else:
                 yield from self._pending.pop(ref)(ref)
 
-    def _receive(self, worker: Worker) -> None:
+    def _receive(self, worker: NodeWorker) -> None:
         status = self._worker_pool.receive(worker)
         if isinstance(status, str):
             self._on_worker_lost(worker, status)
@@ -223,7 +223,7 @@ class Dispatch:
                 attempt.has_begun, attempt.since = True, worker.last_seen
                 self._note_busy(worker, busy=False)
 
-    def _on_worker_lost(self, worker: Worker, why: str) -> None:
+    def _on_worker_lost(self, worker: NodeWorker, why: str) -> None:
         self._report_progress(f"lost: {worker.name}: {why}")
         self._placement.nodes.pop(worker.id, None)
 
@@ -262,7 +262,7 @@ class Dispatch:
                 attempt.worker.process.end.remote(attempt.ticket)
                 ray.cancel(attempt.result, force=overdue)
 
-    def _note_busy(self, worker: Worker, *, busy: bool) -> None:
+    def _note_busy(self, worker: NodeWorker, *, busy: bool) -> None:
         if node := self._placement.nodes.get(worker.id):
             node.busy = busy
 
@@ -278,7 +278,7 @@ class Dispatch:
                     self._releasing += 1
         self._open_sites -= done
 
-    def _on_released(self, worker: Worker, ref: Ref) -> Iterator[tuple[CellTask, TaskOutcome]]:
+    def _on_released(self, worker: NodeWorker, ref: Ref) -> Iterator[tuple[CellTask, TaskOutcome]]:
         self._releasing -= 1
         with contextlib.suppress(RayError):
             for line in ray.get(ref):

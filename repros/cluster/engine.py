@@ -37,13 +37,13 @@ class Cluster:
         self._tickets = map(str, itertools.count(1))
 
     def run(
-        self, specs: Sequence[CellSpec], where: Targets, out: Path, observer: Observer, options: RunOptions
+        self, specs: Sequence[CellSpec], targets: Targets, out: Path, observer: Observer, options: RunOptions
     ) -> Generator[CellResult, None, None]:
         """Run cell specs; :class:`repros.engine.run_options.Engine` explains the arguments."""
         self._observer = observer
         if not self._worker_pool.workers:
             self._worker_pool.start_workers()
-        planned = plan(specs, self._environments(specs, where), options.require)
+        planned = plan(specs, self._environments(specs, targets), options.require)
         observer.planned(planned)
         runs = new_log_folder(out)
         yield from (
@@ -57,7 +57,7 @@ class Cluster:
         dispatch = Dispatch(
             self._worker_pool,
             jobs,
-            _sites(cells.values(), where),
+            _sites(cells.values(), targets),
             RunSettings(options.launch, options.repeat, options.keep_environments),
             jobs=self._jobs,
             report_progress=observer.report_progress,
@@ -78,16 +78,18 @@ class Cluster:
     def _report_progress(self, line: str) -> None:
         self._observer.report_progress(line)
 
-    def _environments(self, specs: Sequence[CellSpec], where: Targets) -> Callable[[Repro], Sequence[Environment]]:
+    def _environments(self, specs: Sequence[CellSpec], targets: Targets) -> Callable[[Repro], Sequence[Environment]]:
         """Return the environments of each repro: a stack's from its lock, the user's own from a probe on a node."""
         repros = {spec.repro.id: spec.repro for spec in specs}
-        if where.python is not None:
-            own = self._describe(where.python)
+        if targets.python is not None:
+            own = self._describe(targets.python)
             return lambda _: [own]
-        stacks = {id_: where.stacks_of(repro) for id_, repro in repros.items()}
+        stacks = {id_: targets.stacks_of(repro) for id_, repro in repros.items()}
         gpus = {Device.CUDA: self.gpus or 0}
         known = {stack.name: locked_environment(stack) for result in stacks.values() for stack in result}
-        offered = {name: replace(each, counts={**each.counts, **gpus}) for name, each in known.items()}
+        offered = {
+            name: replace(environment, counts={**environment.counts, **gpus}) for name, environment in known.items()
+        }
         return lambda repro: [offered[stack.name] for stack in stacks[repro.id]]
 
     def _describe(self, python: Path) -> Environment:
@@ -106,24 +108,24 @@ class Cluster:
         return result
 
 
-def _sites(cells: Iterable[Cell], where: Targets) -> dict[str, tuple[Site, list[WorkItem]]]:
+def _sites(cells: Iterable[Cell], targets: Targets) -> dict[str, tuple[Site, list[WorkItem]]]:
     """Return the sites of cells by name, each with its work items in the order of the cells."""
     sites: dict[str, tuple[Site, list[WorkItem]]] = {}
     scripts: dict[Path, Payload] = {}
     for cell in cells:
         name, path = cell.environment.name, cell.repro.path
         if name not in sites:
-            sites[name] = (_site(name, where), [])
+            sites[name] = (_site(name, targets), [])
         if path not in scripts:
             scripts[path] = _pack(path)
         sites[name][1].append(WorkItem(scripts[path], cell.variant.name, cell.strategy, cell.device))
     return sites
 
 
-def _site(name: str, where: Targets) -> Site:
-    if where.python is not None:
-        return Site(name, python=where.python)
-    stack = where.known[name]
+def _site(name: str, targets: Targets) -> Site:
+    if targets.python is not None:
+        return Site(name, python=targets.python)
+    stack = targets.known[name]
     return Site(name, stack, _pack(stack.lock))
 
 
@@ -153,12 +155,12 @@ def _result(cell: Cell, outcome: TaskOutcome, runs: Path) -> CellResult:
     )
 
 
-def _moved(seen: Observation, base: Path, runs: Path) -> Observation:
+def _moved(observation: Observation, base: Path, runs: Path) -> Observation:
     """Return an observation with its logs moved to another folder."""
     processes = tuple(
-        replace(process, log=process.log and _moved_path(process.log, base, runs)) for process in seen.processes
+        replace(process, log=process.log and _moved_path(process.log, base, runs)) for process in observation.processes
     )
-    return replace(seen, processes=processes, folder=_moved_path(seen.folder, base, runs))
+    return replace(observation, processes=processes, folder=_moved_path(observation.folder, base, runs))
 
 
 def _moved_path(path: Path, base: Path, runs: Path) -> Path:

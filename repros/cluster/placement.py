@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from repros.engine.schedule import Needs
+from repros.engine.schedule import ResourceNeeds
 
 
 @dataclass(eq=False)
@@ -22,7 +22,7 @@ class CellTask:
     number: int
     """Index in the plan."""
     site: str
-    needs: Needs
+    needs: ResourceNeeds
     lost_on: list[str] = field(default_factory=list)
 
 
@@ -47,7 +47,7 @@ class NodeResources:
     tasks: list[CellTask] = field(default_factory=list)
     """Running cells."""
 
-    def demand(self, needs: Needs) -> tuple[float, int, int, int]:
+    def demand(self, needs: ResourceNeeds) -> tuple[float, int, int, int]:
         """Return the cores, bytes of memory, GPUs and waiting slots of a cell, at most those of the node.
 
         A cell that only waits takes no core but a waiting slot; a node has as many waiting slots as cores.
@@ -55,7 +55,7 @@ class NodeResources:
         cores = 0.0 if needs.waits else min(needs.cores, self.cores)
         return cores, min(needs.memory, self.memory), needs.gpus, int(needs.waits)
 
-    def fits(self, needs: Needs) -> bool:
+    def fits(self, needs: ResourceNeeds) -> bool:
         """Return whether a cell can start on the node now."""
         if self.unconfirmed:
             return False
@@ -97,7 +97,7 @@ class Placement:
 
     def start(self) -> tuple[NodeResources, CellTask] | None:
         """Start a cell, and return it with its node; None if none fits now."""
-        blocked: set[tuple[_Eligibility, Needs]] = set()
+        blocked: set[tuple[_Eligibility, ResourceNeeds]] = set()
         for task in self._waiting:
             eligibility = _eligibility(task)
             if (eligibility, task.needs) in blocked:

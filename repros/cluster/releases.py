@@ -17,7 +17,7 @@ from ray.exceptions import RayError
 from repros.cluster.payload import Payload, unpack_logs
 from repros.cluster.release_agent import BisectionTask, ProbedRelease, ReleaseAgent
 from repros.cluster.reservation import run_reserved
-from repros.cluster.workers import Worker, WorkerPool, first_line, pending_status
+from repros.cluster.workers import NodeWorker, WorkerPool, first_line, pending_status
 from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import ReportProgress
 from repros.engine.own_folder import new_log_folder
@@ -97,12 +97,12 @@ class ClusterPool:
         self._worker_pool.close()
         self._threads.shutdown(cancel_futures=True)
 
-    def _capable_workers(self) -> list[Worker]:
+    def _capable_workers(self) -> list[NodeWorker]:
         """Return the workers that can probe a release."""
         cuda = self._question.spec.device is Device.CUDA
         return [worker for worker in list(self._worker_pool.workers.values()) if worker.gpus or not cuda]
 
-    def _capacity(self, worker: Worker) -> int:
+    def _capacity(self, worker: NodeWorker) -> int:
         return jobs_for(self._question, int(worker.cores), worker.memory)
 
     def _probe(self, release: PackageRelease, logs: Path) -> ReleaseAnswer:
@@ -128,7 +128,7 @@ class ClusterPool:
                 return self._record(probed, logs)
             self._exclude(worker, probed)
 
-    def _reserve_worker(self, lost: Sequence[str]) -> Worker | None:
+    def _reserve_worker(self, lost: Sequence[str]) -> NodeWorker | None:
         """Wait for a worker with free capacity, preferably not a lost one; return None after a timeout without any."""
         served = time.monotonic()
         while not self._closed.is_set():
@@ -147,7 +147,7 @@ class ClusterPool:
             self._closed.wait(_POLL)
         raise CancelledError
 
-    def _probe_on(self, worker: Worker, release: PackageRelease) -> ProbedRelease | str:
+    def _probe_on(self, worker: NodeWorker, release: PackageRelease) -> ProbedRelease | str:
         """Probe a release on a node as soon as Ray assigns a CPU, and on `cuda` the GPUs."""
         spec = self._question.spec
         gpus = min(spec.repro.processes, worker.gpus) if spec.device is Device.CUDA else 0
@@ -176,7 +176,7 @@ class ClusterPool:
             unpack_logs(probed.logs, logs)
         return replace(probed.answer, why=probed.answer.why.replace(str(probed.base), str(logs)))
 
-    def _exclude(self, worker: Worker, why: str) -> None:
+    def _exclude(self, worker: NodeWorker, why: str) -> None:
         """Exclude a node that cannot make the environment.
 
         Raises:

@@ -34,7 +34,7 @@ _MAX_CELLS_PER_CORE = 5
 
 
 @dataclass(eq=False)
-class Worker:
+class NodeWorker:
     """The process of this run on one node."""
 
     id: str
@@ -71,7 +71,7 @@ class WorkerPool:
             make: the class of the process on each node.
             *arguments: arguments of `make`.
         """
-        self.workers: dict[str, Worker] = {}
+        self.workers: dict[str, NodeWorker] = {}
         self._report_progress = report_progress
         self._make, self._arguments = make, arguments
         self._excluded: set[str] = set()
@@ -95,7 +95,7 @@ class WorkerPool:
         if not self.workers:
             raise ReprosError("no node of the Ray cluster has room for cells; expected one with at least one CPU.")
 
-    def poll(self) -> tuple[list[Worker], list[tuple[Worker, str]]]:
+    def poll(self) -> tuple[list[NodeWorker], list[tuple[NodeWorker, str]]]:
         """Poll the cluster's nodes, at most once a second.
 
         Returns:
@@ -138,7 +138,7 @@ class WorkerPool:
                 admitted.append(node)
         return admitted
 
-    def receive(self, worker: Worker) -> StatusReport | str:
+    def receive(self, worker: NodeWorker) -> StatusReport | str:
         """Return the available status report of a worker and request the next; or the reason if the worker is lost."""
         try:
             status: StatusReport = ray.get(worker.status)
@@ -149,13 +149,13 @@ class WorkerPool:
         worker.status = worker.process.status.remote()
         return status
 
-    def kill(self, worker: Worker) -> None:
+    def kill(self, worker: NodeWorker) -> None:
         """Kill a worker; its reaper kills its cells."""
         self.workers.pop(worker.id, None)
         with contextlib.suppress(RayError, ValueError):
             ray.kill(worker.process)
 
-    def exclude(self, worker: Worker) -> None:
+    def exclude(self, worker: NodeWorker) -> None:
         """Kill a worker whose node lacks a requirement, and do not start another there."""
         self._excluded.add(worker.id)
         self.kill(worker)
@@ -169,13 +169,13 @@ class WorkerPool:
         for worker in list(self.workers.values()):
             self.kill(worker)
 
-    def _start_worker(self, node: Mapping[str, Any]) -> Worker:
+    def _start_worker(self, node: Mapping[str, Any]) -> NodeWorker:
         resources = node["Resources"]
         pin = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         threads = _THREADS + int(resources["CPU"] * _MAX_CELLS_PER_CORE)
         options = {"num_cpus": 0, "max_concurrency": threads, "scheduling_strategy": pin}
         process = ray.remote(self._make).options(**options).remote(*self._arguments)
-        worker = Worker(
+        worker = NodeWorker(
             id=node["NodeID"],
             name=_name(node),
             cores=resources["CPU"],
@@ -247,6 +247,6 @@ def _find_problem(ref: Ref) -> str | None:
     return answer if isinstance(answer, str) else this_installation().difference_from(answer)
 
 
-def pending_status(workers: Iterable[Worker]) -> dict[Ref, Worker]:
+def pending_status(workers: Iterable[NodeWorker]) -> dict[Ref, NodeWorker]:
     """Return the workers by their next status report."""
     return {worker.status: worker for worker in workers}

@@ -61,7 +61,7 @@ class PreparedStack:
 
 @contextlib.contextmanager
 def prepare(
-    specs: Sequence[CellSpec], where: Targets, report_progress: ReportProgress, require: Sequence[Device] = ()
+    specs: Sequence[CellSpec], targets: Targets, report_progress: ReportProgress, require: Sequence[Device] = ()
 ) -> Iterator[Callable[[Repro], Sequence[Environment]]]:
     """Make and probe every environment that the specs need; yield a function from a repro to its environments.
 
@@ -70,7 +70,7 @@ def prepare(
 
     Args:
         specs: the result of :func:`repros.engine.plan.select`.
-        where: the environments.
+        targets: the environments.
         report_progress: receives lines of progress.
         require: devices to look for even if no spec is of them.
 
@@ -79,12 +79,12 @@ def prepare(
         ProbeError: the user's own interpreter does not answer.
     """
     sim = Device.SIM in {*require, *(spec.device for spec in specs)}
-    if where.python is not None:
-        own = probe(where.python, sim=sim, report_progress=report_progress)
+    if targets.python is not None:
+        own = probe(targets.python, sim=sim, report_progress=report_progress)
         yield lambda _: [own]
         return
-    stacks = {spec.repro.id: where.stacks_of(spec.repro) for spec in specs}
-    needed = {stack.name: stack for found in stacks.values() for stack in found}
+    stacks = {spec.repro.id: targets.stacks_of(spec.repro) for spec in specs}
+    needed = {stack.name: stack for repro_stacks in stacks.values() for stack in repro_stacks}
     with hold(needed.values()):
         made = {}
         for name, stack in needed.items():

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from repros.cluster.placement import CellTask, NodeResources, Placement
-from repros.engine.schedule import Needs
+from repros.engine.schedule import ResourceNeeds
 
-PLAIN = Needs(processes=1, cores=1.0, memory=10)
-HANGS = Needs(processes=1, cores=1.0, memory=10, waits=True)
-LONG = Needs(processes=1, cores=1.0, memory=10, seconds=60)
+PLAIN = ResourceNeeds(processes=1, cores=1.0, memory=10)
+HANGS = ResourceNeeds(processes=1, cores=1.0, memory=10, waits=True)
+LONG = ResourceNeeds(processes=1, cores=1.0, memory=10, seconds=60)
 
 
-def gpu(number: int) -> Needs:
-    return Needs(processes=1, cores=1.0, memory=10, gpus=number)
+def gpu(number: int) -> ResourceNeeds:
+    return ResourceNeeds(processes=1, cores=1.0, memory=10, gpus=number)
 
 
 def node(node_id: str, cores: float = 2, gpus: int = 0, on_disk: str = "") -> NodeResources:
     return NodeResources(node_id, cores, gpus, 1000, frozenset(on_disk.split()))
 
 
-def tasks(site: str, number: int, needs: Needs = PLAIN) -> list[CellTask]:
+def tasks(site: str, number: int, needs: ResourceNeeds = PLAIN) -> list[CellTask]:
     return [CellTask(place, site, needs) for place in range(number)]
 
 
@@ -118,7 +118,7 @@ def test_cells_get_gpus_where_there_are_some_and_the_largest_first() -> None:
 
 
 def test_a_cell_that_needs_more_than_a_node_has_takes_all_of_it() -> None:
-    placed = placement(tasks("a", 2, Needs(processes=1, cores=8.0, memory=10**9)), node("x"))
+    placed = placement(tasks("a", 2, ResourceNeeds(processes=1, cores=8.0, memory=10**9)), node("x"))
     make_all(placed)
     assert start_all(placed) == [("x", 0)]
 
