@@ -1,4 +1,4 @@
-"""The environments that cells run in: made if they are missing, then probed."""
+"""The environments of cells: made if missing, then probed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from repros.engine.stacks import load_stacks, pick
 from repros.model import Device, Environment, Repro, Stack
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
-"""The folder in which NVIDIA's driver lists its devices."""
+"""The device folder of NVIDIA's driver."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,16 @@ class PreparedStack:
 def prepare(
     specs: Sequence[CellSpec], targets: Targets, report_progress: ReportProgress, require: Sequence[Device] = ()
 ) -> Iterator[Callable[[Repro], Sequence[Environment]]]:
-    """Make and probe every environment that the specs need; yield a function from a repro to its environments.
+    """Make and probe the environments of specs; yield a function that maps a repro to its environments.
 
-    No other process removes the environments until the context ends. A stack whose lock meets the requirements of none
-    of its specs is not made, because nothing could run on it.
+    The environments are held until the context ends. A stack whose lock meets the requirements of none of its specs is
+    not made, because no cell could run on it.
 
     Args:
         specs: the result of :func:`repros.engine.plan.select`.
         targets: the environments.
         report_progress: receives lines of progress.
-        require: devices to look for even if no spec is of them.
+        require: devices to probe in addition to those of the specs.
 
     Raises:
         UnknownNameError: an unknown stack.
