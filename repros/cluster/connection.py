@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster: to one that runs, or to a local one that starts and ends with this process."""
+"""The connection to a running Ray cluster, or to a local one that lives as long as this process."""
 
 from __future__ import annotations
 
@@ -17,54 +17,54 @@ from urllib.parse import urlsplit
 from repros.model.errors import ReprosError
 
 ADDRESS = "RAY_ADDRESS"
-"""Ray's own environment variable with a cluster's address."""
+"""Ray's environment variable for the address of a cluster."""
 
 _FORM = re.compile(r"(ray://)?\[?[\w.:-]+\]?:\d+")
-_KNOCK = 5.0
-"""Seconds that a cluster's port gets to answer; Ray itself waits for minutes."""
+_CONNECT_TIMEOUT = 5.0
+"""Connection timeout of a cluster's port, in seconds; Ray itself waits for minutes."""
 _STORE = 80 * 2**20
-"""Bytes of a local cluster's object store, of which Ray demands 75 MB; a result has some thousand."""
+"""Size of a local cluster's object store in bytes; Ray requires 75 MB, a result has a few thousand bytes."""
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # the nodes have environments of their own
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # nodes have their own environments
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_niceness": "0",
-    "RAY_NUM_REDIS_GET_RETRIES": "1",  # each takes 40 s where something else than Ray listens
-    "RAY_BACKEND_LOG_LEVEL": "fatal",  # what matters comes as an exception, too
+    "RAY_NUM_REDIS_GET_RETRIES": "1",  # each takes 40 s if another program listens
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # relevant errors are raised as exceptions
 }
-"""Settings of Ray for this process and a local cluster, unless the user has others."""
+"""Defaults of Ray's settings for this process and a local cluster."""
 
 
 @contextlib.contextmanager
 def connect(on: str) -> Iterator[None]:
-    """Connect this process to a cluster, and leave it at the end.
+    """Connect this process to a cluster, and disconnect at the end.
 
     Args:
-        on: `ray` for the cluster that RAY_ADDRESS names, else for the one that runs on this machine, else for a new one
-            that ends with this process; or `ray://HOST:PORT`, for a driver that is outside of the cluster.
+        on: `ray` for the cluster at RAY_ADDRESS, or else the one on this machine, or else a new one that ends with this
+            process; or `ray://HOST:PORT` for a driver outside the cluster.
 
     Raises:
         ReprosError: Ray is not installed, no cluster is at the address, or it has another version of Ray or Python.
     """
     address = os.environ.get(ADDRESS, "") if on == "ray" else on
     if address not in {"", "auto", "local"}:
-        _knock(address)
+        _check_port(address)
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     ray = _import_ray(client=address.startswith("ray://"))
     try:
-        with _own_signal_handlers(), _words(address):
+        with _own_signal_handlers(), _one_line_errors(address):
             _connect(ray, address)
-        _drop_messages()
+        _silence_raylets()
         yield
     finally:
         with _own_signal_handlers():
             ray.shutdown()
 
 
-def _drop_messages() -> None:
-    """Leave out what raylets say of dead workers and nodes, which Ray prints amid the results without an option."""
-    with contextlib.suppress(ImportError):  # another release may have it elsewhere
+def _silence_raylets() -> None:
+    """Suppress messages of raylets on dead workers and nodes, for which Ray has no option."""
+    with contextlib.suppress(ImportError):  # moved in another release
         from ray._private import worker  # noqa: PLC0415 - see above
 
         worker.print_to_stdstream = lambda *_, **__: None
@@ -72,31 +72,35 @@ def _drop_messages() -> None:
 
 def _import_ray(*, client: bool) -> Any:
     try:
-        import ray  # noqa: PLC0415 - nobody without --on waits for its import
+        import ray  # noqa: PLC0415 - slow, and needed with --on only
 
         if client:
-            import grpc  # noqa: F401, PLC0415 - the same
+            import grpc  # noqa: F401, PLC0415 - see above
     except ImportError as error:
         raise ReprosError(f'--on needs Ray ({error}): pip install "repros[ray]".') from error
     return ray
 
 
-def _knock(address: str) -> None:
-    """Raise ReprosError unless something listens at an address."""
+def _check_port(address: str) -> None:
+    """Check the format of an address and that its port accepts connections.
+
+    Raises:
+        ReprosError: it is not an address of a Ray cluster, or nothing listens there.
+    """
     if not _FORM.fullmatch(address):
         problem = "expected 'ray', 'ray://HOST:PORT', or 'ray' with RAY_ADDRESS=HOST:PORT"
-        raise ReprosError(f"{address!r} is no address of a Ray cluster; {problem}.")
-    found = urlsplit(address if "//" in address else f"//{address}")
+        raise ReprosError(f"{address!r} is not an address of a Ray cluster; {problem}.")
+    url = urlsplit(address if "//" in address else f"//{address}")
     try:
-        socket.create_connection((found.hostname or "", found.port or 0), _KNOCK).close()
+        socket.create_connection((url.hostname or "", url.port or 0), _CONNECT_TIMEOUT).close()
     except OSError as error:
         reason = error.strerror or str(error)
         raise ReprosError(f"no Ray cluster answers at {address} ({reason}); 'ray start --head' starts one.") from error
 
 
 @contextlib.contextmanager
-def _words(address: str) -> Iterator[None]:
-    """Turn what Ray raises when it cannot connect into one sentence."""
+def _one_line_errors(address: str) -> Iterator[None]:
+    """Convert Ray's connection errors into a ReprosError of one line."""
     try:
         with _quiet_stderr():
             yield
@@ -107,16 +111,16 @@ def _words(address: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_stderr() -> Iterator[None]:
-    """Drop what is written to stderr: Ray's parts log there what they tell in an exception, too."""
+    """Discard output to stderr, to which Ray's components log errors that are also raised."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    saved = os.dup(2)
     try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
+        with Path(os.devnull).open("wb") as null:
+            os.dup2(null.fileno(), 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
 def _connect(ray: Any, address: str) -> None:
@@ -132,7 +136,7 @@ def _connect(ray: Any, address: str) -> None:
                 raise
         else:
             return
-    # By its loopback address: nothing of it is reachable from another machine.
+    # Bound to loopback, so that it is not reachable from other machines.
     ray.init(
         address="local", include_dashboard=False, object_store_memory=_STORE, _node_ip_address="127.0.0.1", **quiet
     )
@@ -140,7 +144,7 @@ def _connect(ray: Any, address: str) -> None:
 
 @contextlib.contextmanager
 def _own_signal_handlers() -> Iterator[None]:
-    """Keep this process's handlers of signals: Ray puts its own in their place, which end the process at once."""
+    """Restore this process's signal handlers, which Ray replaces with ones that exit immediately."""
     before = {}
     with contextlib.suppress(ValueError):  # only the main thread may set handlers, Ray included
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}

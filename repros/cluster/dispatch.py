@@ -1,4 +1,4 @@
-"""The dispatch: cells go out to the nodes, outcomes come back; what a dead node had is asked for once more."""
+"""The dispatch of cells to nodes: it collects results, and reschedules the cells of a dead node once."""
 
 from __future__ import annotations
 
@@ -12,267 +12,275 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError, TaskUnschedulableError
 
-from repros.cluster.crew import Crew, Member, Ref, first_line, pending_news
-from repros.cluster.lease import run_leased
-from repros.cluster.node import Orders, Outcome, Site, Work
-from repros.cluster.placement import Job, Placement, Room
+from repros.cluster.node_agent import NodeResult, RunSettings, Site, WorkItem
+from repros.cluster.placement import CellTask, NodeResources, Placement
+from repros.cluster.reservation import run_reserved
+from repros.cluster.workers import NodeWorker, Ref, WorkerPool, first_line, pending_status
 from repros.model import Environment
 
 _WAIT = 0.5
-"""Seconds between two looks at what is late."""
-_TRIES = 2
-"""How often a cell is run that is lost each time."""
-_DOUBTS = 2
-"""News of a node that must come after a loss before anything starts there: the first may be older than the loss."""
-_STARVED = 15.0
-"""Seconds that Ray may take to start a cell before it is placed again, where another node has room."""
-_OVERDUE = 60.0
-"""Seconds that an outcome may take to come once its node has it."""
-_ALONE = 120.0
-"""Seconds that a run waits for a node once it has none."""
+"""Seconds between checks for late cells."""
+_MAX_ATTEMPTS = 2
+"""Maximum attempts of a cell that is lost each time."""
+_CONFIRMATIONS = 2
+"""Status reports of a node after a loss before a cell starts there; the first may be older than the loss."""
+_START_TIMEOUT = 15.0
+"""Timeout, in seconds, for Ray to start a cell, after which it is placed on another node if possible."""
+_RESULT_TIMEOUT = 60.0
+"""Timeout, in seconds, for the transfer of a result from its node."""
+_NO_NODE_TIMEOUT = 120.0
+"""Seconds that a run without an eligible node waits for one."""
 
 
 @dataclass(frozen=True)
-class Lost:
-    """A cell that gave no outcome, and why."""
+class LostTask:
+    """A cell without a result, and the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Impossible:
-    """A cell whose environment could be made on no node."""
+class MissingEnvironment:
+    """A cell whose environment could not be made on any node."""
 
     environment: Environment
 
 
-Finding = Outcome | Lost | Impossible
+TaskOutcome = NodeResult | LostTask | MissingEnvironment
 
 
 @dataclass(eq=False)
-class _Try:
-    """One try of a job on a node."""
+class _Attempt:
+    """One attempt to run a cell on a node."""
 
     ticket: str
-    job: Job
-    member: Member
-    outcome: Ref
+    task: CellTask
+    worker: NodeWorker
+    result: Ref
     since: float
-    """When it was placed; once it has been seen there, when it was seen last."""
-    seen: bool = False
-    """Whether its node has begun it."""
+    """Time of placement, or, once begun, of the last status report with it."""
+    has_begun: bool = False
+    """Whether a status report of its node had it."""
     moved: bool = False
-    """Whether it is taken back, as Ray does not start it."""
+    """Whether it was cancelled because Ray did not start it."""
 
 
 class Dispatch:
-    """One run's cells on their way."""
+    """The dispatch of one run's cells."""
 
     def __init__(
         self,
-        crew: Crew,
-        cells: Sequence[Job],
-        sites: Mapping[str, tuple[Site, Sequence[Work]]],
-        orders: Orders,
+        worker_pool: WorkerPool,
+        cells: Sequence[CellTask],
+        sites: Mapping[str, tuple[Site, Sequence[WorkItem]]],
+        settings: RunSettings,
         *,
         jobs: int | None,
         report_progress: Callable[[str], None],
-        started: Callable[[Job], None],
+        started: Callable[[CellTask], None],
     ) -> None:
-        """Take the cells, and what is to be done with them.
+        """Initialise without starting cells.
 
         Args:
-            crew: the processes on the nodes.
-            cells: what to run.
-            sites: each site with what there is to run on it, in the order of its cells.
-            orders: how.
-            jobs: the most cells that run side by side; None: as many as have room.
+            worker_pool: the processes on the nodes.
+            cells: the cells to run.
+            sites: each site with its work items, in the order of its cells.
+            settings: how to run the cells.
+            jobs: maximum number of concurrent cells; None: limited by resources only.
             report_progress: receives lines of progress.
-            started: receives each cell that is placed.
+            started: receives each placed cell.
         """
-        self._crew, self._sites, self._orders, self._most = crew, sites, orders, jobs
+        self._worker_pool, self._sites, self._settings, self._max_running = worker_pool, sites, settings, jobs
         self._report_progress, self._started = report_progress, started
-        of_sites = ([job for job in cells if job.site == site] for site in sites)
-        self._numbers = {job.number: place for of_site in of_sites for place, job in enumerate(of_site)}
+        cells_by_site = ([task for task in cells if task.site == site] for site in sites)
+        self._indices = {task.number: index for site_cells in cells_by_site for index, task in enumerate(site_cells)}
         self._placement = Placement(cells)
-        self._lease = ray.remote(run_leased)
-        self._pending: dict[Ref, Callable[[Ref], Iterator[tuple[Job, Finding]]]] = {}
-        self._tries: dict[str, _Try] = {}
-        self._open = set(sites)
+        self._reserved_run = ray.remote(run_reserved)
+        self._pending: dict[Ref, Callable[[Ref], Iterator[tuple[CellTask, TaskOutcome]]]] = {}
+        self._attempts: dict[str, _Attempt] = {}
+        self._open_sites = set(sites)
         self._releasing = 0
-        self._served = time.monotonic()
+        self._last_served = time.monotonic()
 
-    def findings(self, tickets: Iterator[str]) -> Iterator[tuple[Job, Finding]]:
-        """Yield what is found of each job, as it comes; `tickets` names the tries."""
-        for member in self._crew.members.values():
-            self._join(member)
-        while self._placement.waiting or self._tries or self._releasing:
-            self._place(tickets)
-            yield from self._settle(_WAIT)
-            yield from self._look()
+    def outcomes(self, tickets: Iterator[str]) -> Iterator[tuple[CellTask, TaskOutcome]]:
+        """Yield the outcome of each cell as it ends; `tickets` names the attempts."""
+        for worker in self._worker_pool.workers.values():
+            self._add_worker(worker)
+        while self._placement.waiting or self._attempts or self._releasing:
+            self._start_ready(tickets)
+            yield from self._collect(_WAIT)
+            yield from self._poll()
 
-    def settle_now(self) -> Iterator[tuple[Job, Finding]]:
-        """Yield what has come already."""
-        return self._settle(0)
+    def collect_finished(self) -> Iterator[tuple[CellTask, TaskOutcome]]:
+        """Yield the available outcomes without waiting."""
+        return self._collect(0)
 
-    def _join(self, member: Member) -> None:
-        """Ask a member which sites need no installation there; once it answers, it takes part."""
+    def _add_worker(self, worker: NodeWorker) -> None:
+        """Request the sites that need no installation on a worker's node; its response makes the node eligible."""
         sites = [site for site, _ in self._sites.values()]
-        self._pending[member.process.find_ready.remote(sites)] = partial(self._on_joined, member)
+        self._pending[worker.process.find_ready.remote(sites)] = partial(self._on_worker_ready, worker)
 
-    def _on_joined(self, member: Member, ref: Ref) -> Iterator[tuple[Job, Finding]]:
-        with contextlib.suppress(RayError):  # its news tell that it is lost
+    def _on_worker_ready(self, worker: NodeWorker, ref: Ref) -> Iterator[tuple[CellTask, TaskOutcome]]:
+        with contextlib.suppress(RayError):  # its status report shows that it is lost
             on_disk = frozenset(ray.get(ref))
-            if self._crew.members.get(member.id) is not member:
+            if self._worker_pool.workers.get(worker.id) is not worker:
                 return
-            self._placement.rooms[member.id] = Room(member.id, member.cores, member.gpus, member.memory, on_disk)
+            self._placement.nodes[worker.id] = NodeResources(
+                worker.id, worker.cores, worker.gpus, worker.memory, on_disk
+            )
         yield from ()
 
-    def _place(self, tickets: Iterator[str]) -> None:
+    def _start_ready(self, tickets: Iterator[str]) -> None:
         while making := self._placement.make():
-            room, name = making
-            site, works = self._sites[name]
-            ref = self._crew.members[room.node].process.prepare.remote(site, works, self._orders)
-            self._pending[ref] = partial(self._on_made, room, name)
-        while self._most is None or len(self._tries) < self._most:
+            node, name = making
+            site, work_items = self._sites[name]
+            ref = self._worker_pool.workers[node.node_id].process.prepare.remote(site, work_items, self._settings)
+            self._pending[ref] = partial(self._on_made, node, name)
+        while self._max_running is None or len(self._attempts) < self._max_running:
             if (start := self._placement.start()) is None:
                 return
-            room, job = start
-            self._start(next(tickets), job, room)
+            node, task = start
+            self._start(next(tickets), task, node)
 
-    def _on_made(self, room: Room, site: str, ref: Ref) -> Iterator[tuple[Job, Finding]]:
-        if self._placement.rooms.get(room.node) is not room:  # the node was lost meanwhile
+    def _on_made(self, node: NodeResources, site: str, ref: Ref) -> Iterator[tuple[CellTask, TaskOutcome]]:
+        if self._placement.nodes.get(node.node_id) is not node:  # the node was lost meanwhile
             return
         try:
             broken = ray.get(ref)
         except RayError as error:
             text = f"the environment of {site} could not be made there: {first_line(error)}"
             broken = Environment(site, Path(), "", {}, broken=text, stack=site)
-        self._placement.made(room, failed=broken is not None)
+        self._placement.made(node, failed=broken is not None)
         if broken is not None:
-            self._report_progress(f"no cells of {site} on {self._crew.members[room.node].name}: {broken.broken}")
-            for job in self._placement.take_impossible(site):
-                yield job, Impossible(broken)
+            self._report_progress(
+                f"no cells of {site} on {self._worker_pool.workers[node.node_id].name}: {broken.broken}"
+            )
+            for task in self._placement.take_unplaceable(site):
+                yield task, MissingEnvironment(broken)
 
-    def _start(self, ticket: str, job: Job, room: Room) -> None:
-        member = self._crew.members[room.node]
-        cores, memory, gpus, _ = room.takes(job.needs)
+    def _start(self, ticket: str, task: CellTask, node: NodeResources) -> None:
+        worker = self._worker_pool.workers[node.node_id]
+        cores, memory, gpus, _ = node.demand(task.needs)
         options = {"num_cpus": cores, "num_gpus": gpus, "memory": memory or None, "max_retries": 0}
-        lease = self._lease.options(**options, scheduling_strategy=member.pin())
-        ref = lease.remote(member.process, "run", ticket, job.site, self._numbers[job.number])
-        self._tries[ticket] = _Try(ticket, job, member, ref, time.monotonic())
+        reservation = self._reserved_run.options(**options, scheduling_strategy=worker.pin())
+        ref = reservation.remote(worker.process, "run", ticket, task.site, self._indices[task.number])
+        self._attempts[ticket] = _Attempt(ticket, task, worker, ref, time.monotonic())
         self._pending[ref] = partial(self._on_outcome, ticket)
-        self._started(job)
+        self._started(task)
 
-    def _on_outcome(self, ticket: str, ref: Ref) -> Iterator[tuple[Job, Finding]]:
-        tried = self._tries.pop(ticket)
+    def _on_outcome(self, ticket: str, ref: Ref) -> Iterator[tuple[CellTask, TaskOutcome]]:
+        attempt = self._attempts.pop(ticket)
         try:
-            outcome: Outcome = ray.get(ref)
+            result: NodeResult = ray.get(ref)
         except (RayError, OSError) as error:
-            yield from self._on_lost(tried, error)
+            yield from self._on_lost(attempt, error)
         else:
-            self._placement.end(tried.job)
-            yield tried.job, outcome
+            self._placement.end(attempt.task)
+            yield attempt.task, result
 
-    def _on_lost(self, tried: _Try, error: Exception) -> Iterator[tuple[Job, Finding]]:
-        tried.member.process.end.remote(tried.ticket)
-        if room := self._placement.rooms.get(tried.member.id):
-            room.doubts = _DOUBTS
-        if tried.moved or isinstance(error, TaskUnschedulableError):  # it has not begun
-            self._placement.requeue(tried.job)
+    def _on_lost(self, attempt: _Attempt, error: Exception) -> Iterator[tuple[CellTask, TaskOutcome]]:
+        attempt.worker.process.end.remote(attempt.ticket)
+        if node := self._placement.nodes.get(attempt.worker.id):
+            node.unconfirmed = _CONFIRMATIONS
+        if attempt.moved or isinstance(error, TaskUnschedulableError):  # it had not begun
+            self._placement.requeue(attempt.task)
             return
-        tried.job.tried.append(tried.member.id)
-        why = f"its process on the node {tried.member.name} is lost ({first_line(error)})"
-        if len(tried.job.tried) < _TRIES:
+        attempt.task.lost_on.append(attempt.worker.id)
+        why = f"its process on the node {attempt.worker.name} is lost ({first_line(error)})"
+        if len(attempt.task.lost_on) < _MAX_ATTEMPTS:
             self._report_progress(f"once more: a cell, as {why}")
-            self._placement.requeue(tried.job)
+            self._placement.requeue(attempt.task)
         else:
-            self._placement.end(tried.job)
-            yield tried.job, Lost(f"{why}, and so was another before it")
+            self._placement.end(attempt.task)
+            yield attempt.task, LostTask(f"{why}, and so was another before it")
 
-    def _settle(self, seconds: float) -> Iterator[tuple[Job, Finding]]:
-        """Take what has come, or comes within so many seconds."""
-        news = pending_news(self._crew.members.values())
-        refs = [*self._pending, *news]
+    def _collect(self, seconds: float) -> Iterator[tuple[CellTask, TaskOutcome]]:
+        """Yield available outcomes; wait up to a timeout, in seconds, for the first."""
+        status = pending_status(self._worker_pool.workers.values())
+        refs = [*self._pending, *status]
         if not refs:
             time.sleep(seconds)
             return
         ray.wait(refs, num_returns=1, timeout=seconds)
         done, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
         for ref in done:
-            if ref in news:
-                self._hear(news[ref])
+            if ref in status:
+                self._receive(status[ref])
             else:
                 yield from self._pending.pop(ref)(ref)
 
-    def _hear(self, member: Member) -> None:
-        news = self._crew.hear(member)
-        if isinstance(news, str):
-            self._miss(member, news)
+    def _receive(self, worker: NodeWorker) -> None:
+        status = self._worker_pool.receive(worker)
+        if isinstance(status, str):
+            self._on_worker_lost(worker, status)
             return
-        for line in news.lines:
-            self._report_progress(f"{member.name}: {line}")
-        if (room := self._placement.rooms.get(member.id)) and room.doubts:
-            room.doubts -= 1
-        for tried in self._tries.values():
-            if tried.ticket in news.running:
-                tried.seen, tried.since = True, member.heard
-                self._note_busy(member, busy=False)
+        for line in status.lines:
+            self._report_progress(f"{worker.name}: {line}")
+        if (node := self._placement.nodes.get(worker.id)) and node.unconfirmed:
+            node.unconfirmed -= 1
+        for attempt in self._attempts.values():
+            if attempt.ticket in status.running:
+                attempt.has_begun, attempt.since = True, worker.last_seen
+                self._note_busy(worker, busy=False)
 
-    def _miss(self, member: Member, why: str) -> None:
-        self._report_progress(f"lost: {member.name}: {why}")
-        self._placement.rooms.pop(member.id, None)
+    def _on_worker_lost(self, worker: NodeWorker, why: str) -> None:
+        self._report_progress(f"lost: {worker.name}: {why}")
+        self._placement.nodes.pop(worker.id, None)
 
-    def _look(self) -> Iterator[tuple[Job, Finding]]:
-        joined, gone = self._crew.look()
-        for member in joined:
-            self._report_progress(f"joined: {member.name}")
-            self._join(member)
-        for member, why in gone:
-            self._miss(member, why)
-        self._move_late()
+    def _poll(self) -> Iterator[tuple[CellTask, TaskOutcome]]:
+        joined, lost = self._worker_pool.poll()
+        for worker in joined:
+            self._report_progress(f"joined: {worker.name}")
+            self._add_worker(worker)
+        for worker, why in lost:
+            self._on_worker_lost(worker, why)
+        self._reschedule_late()
         self._release()
-        homeless = self._placement.homeless()
-        if not homeless:
-            self._served = time.monotonic()
-        elif time.monotonic() - self._served > _ALONE:
-            for job in homeless:
-                self._placement.take(job)
-                yield job, Lost(f"no node of the cluster that can run it was left for {_ALONE:.0f} s")
+        unplaceable = self._placement.unplaceable()
+        if not unplaceable:
+            self._last_served = time.monotonic()
+        elif time.monotonic() - self._last_served > _NO_NODE_TIMEOUT:
+            for task in unplaceable:
+                self._placement.take(task)
+                yield task, LostTask(f"no node of the cluster that can run it was left for {_NO_NODE_TIMEOUT:.0f} s")
 
-    def _move_late(self) -> None:
-        """Take back what Ray does not start although another node could, and what does not come although it ended."""
+    def _reschedule_late(self) -> None:
+        """Cancel cells that Ray does not start although another node could, and those whose result does not arrive."""
         now = time.monotonic()
-        for tried in self._tries.values():
-            if tried.moved:
+        for attempt in self._attempts.values():
+            if attempt.moved:
                 continue
-            starved = not tried.seen and now - tried.since > _STARVED and self._placement.has_other(tried.job)
-            overdue = tried.seen and now - tried.since > _OVERDUE
+            starved = (
+                not attempt.has_begun
+                and now - attempt.since > _START_TIMEOUT
+                and self._placement.has_other(attempt.task)
+            )
+            overdue = attempt.has_begun and now - attempt.since > _RESULT_TIMEOUT
             if starved or overdue:
-                tried.moved = starved
-                self._note_busy(tried.member, busy=True)
-                tried.member.process.end.remote(tried.ticket)
-                ray.cancel(tried.outcome, force=overdue)
+                attempt.moved = starved
+                self._note_busy(attempt.worker, busy=True)
+                attempt.worker.process.end.remote(attempt.ticket)
+                ray.cancel(attempt.result, force=overdue)
 
-    def _note_busy(self, member: Member, *, busy: bool) -> None:
-        if room := self._placement.rooms.get(member.id):
-            room.busy = busy
+    def _note_busy(self, worker: NodeWorker, *, busy: bool) -> None:
+        if node := self._placement.nodes.get(worker.id):
+            node.busy = busy
 
     def _release(self) -> None:
-        """Let the nodes leave the sites whose jobs are all done."""
-        done = self._open - self._placement.unfinished()
+        """Release the sites without remaining cells on all nodes."""
+        done = self._open_sites - self._placement.unfinished()
         for site in done:
-            for room in self._placement.rooms.values():
-                if site in room.ready:
-                    room.ready.discard(site)
-                    member = self._crew.members[room.node]
-                    self._pending[member.process.release.remote(site)] = partial(self._on_released, member)
+            for node in self._placement.nodes.values():
+                if site in node.ready:
+                    node.ready.discard(site)
+                    worker = self._worker_pool.workers[node.node_id]
+                    self._pending[worker.process.release.remote(site)] = partial(self._on_released, worker)
                     self._releasing += 1
-        self._open -= done
+        self._open_sites -= done
 
-    def _on_released(self, member: Member, ref: Ref) -> Iterator[tuple[Job, Finding]]:
+    def _on_released(self, worker: NodeWorker, ref: Ref) -> Iterator[tuple[CellTask, TaskOutcome]]:
         self._releasing -= 1
         with contextlib.suppress(RayError):
             for line in ray.get(ref):
-                self._report_progress(f"{member.name}: {line}")
+                self._report_progress(f"{worker.name}: {line}")
         yield from ()

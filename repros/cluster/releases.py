@@ -1,4 +1,4 @@
-"""The releases of a bisection on the nodes of a cluster: probed there, each node's in copies of its own environment."""
+"""Probes of a bisection's releases on the nodes of a cluster, in copies of each node's environment."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError
 
-from repros.cluster.crew import Crew, Member, first_line, pending_news
-from repros.cluster.lease import run_leased
-from repros.cluster.parcel import Parcel, unpack_logs
-from repros.cluster.release_node import Probed, ReleaseNode, Task
+from repros.cluster.payload import Payload, unpack_logs
+from repros.cluster.release_agent import BisectionTask, ProbedRelease, ReleaseAgent
+from repros.cluster.reservation import run_reserved
+from repros.cluster.workers import NodeWorker, WorkerPool, first_line, pending_status
 from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import ReportProgress
 from repros.engine.own_folder import new_log_folder
@@ -29,14 +29,14 @@ from repros.scripts.bisect.pool import JOB_MEMORY, jobs_for
 from repros.scripts.bisect.question import Question
 from repros.scripts.bisect.runner import no_answer
 
-_TRIES = 2
-"""How often a release is probed whose node is lost each time."""
-_ALONE = 120.0
-"""Seconds that a release waits for a node once there is none."""
-_LOOK = 0.5
-"""Seconds between two looks at the nodes, and at whether the end has come."""
-_MOST = 256
-"""The most releases side by side."""
+_MAX_ATTEMPTS = 2
+"""Maximum attempts of a release whose node is lost each time."""
+_NO_NODE_TIMEOUT = 120.0
+"""Seconds that a release without an eligible node waits for one."""
+_POLL = 0.5
+"""Seconds between polls of the nodes and of cancellation."""
+_MAX_RELEASES = 256
+"""Maximum number of concurrent releases."""
 
 
 class ClusterPool:
@@ -50,10 +50,10 @@ class ClusterPool:
         report_progress: ReportProgress,
         jobs: int | None = None,
     ) -> None:
-        """Start a process on each node; :data:`repros.scripts.bisect.pool.OpenPool` explains the arguments.
+        """Start a worker on each node; for the arguments see :data:`repros.scripts.bisect.pool.OpenPool`.
 
         Raises:
-            ReprosError: a node has no repros, or another one; or no node has what a release needs.
+            ReprosError: a node lacks repros or has another installation, or no node has the required GPU.
         """
         self._question, self._out, self._memory, self._report_progress, self._jobs = (
             question,
@@ -63,144 +63,147 @@ class ClusterPool:
             jobs,
         )
         known = memory.file.read_bytes() if memory.file.exists() else b""
-        task = Task(question, Parcel.pack(question.spec.repro.path), Parcel.pack(question.stack.lock), known)
-        self._crew = Crew(report_progress, ReleaseNode, task)
-        self._crew.gather()
-        if not self._able():
+        task = BisectionTask(question, Payload.pack(question.spec.repro.path), Payload.pack(question.stack.lock), known)
+        self._worker_pool = WorkerPool(report_progress, ReleaseAgent, task)
+        self._worker_pool.start_workers()
+        if not self._capable_workers():
             raise ReprosError(f"no node of the Ray cluster has a GPU, which {question.spec.repro.id} needs.")
-        self._lease = ray.remote(run_leased)
+        self._reserved_run = ray.remote(run_reserved)
         self._running: Counter[str] = Counter()
-        """How many releases are probed on each node."""
-        self._runs: Path | None = None
+        """Number of running probes by node id."""
+        self._log_folder: Path | None = None
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._threads = ThreadPoolExecutor(_MOST)
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
-        self._watcher.start()
+        self._threads = ThreadPoolExecutor(_MAX_RELEASES)
+        self._monitor_thread = threading.Thread(target=self._monitor, daemon=True)
+        self._monitor_thread.start()
 
     @property
     def width(self) -> int:
-        """How many releases are probed side by side, on all nodes together."""
-        room = sum(map(self._room, self._able()))
-        return max(1, min(room, self._jobs or room, _MOST))
+        """Number of concurrent releases on all nodes."""
+        capacity = sum(map(self._capacity, self._capable_workers()))
+        return max(1, min(capacity, self._jobs or capacity, _MAX_RELEASES))
 
     def submit(self, release: PackageRelease) -> Future[ReleaseAnswer]:
-        """Begin to probe a release; :class:`repros.scripts.bisect.pool.Pool` explains it."""
-        if self._runs is None:
-            self._runs = new_log_folder(self._out)
-        return self._threads.submit(self._probe, release, self._runs / str(release.version))
+        """Start probing a release; see :class:`repros.scripts.bisect.pool.Pool`."""
+        if self._log_folder is None:
+            self._log_folder = new_log_folder(self._out)
+        return self._threads.submit(self._probe, release, self._log_folder / str(release.version))
 
     def close(self) -> None:
-        """End everything on every node."""
+        """Kill all processes of the bisection on all nodes."""
         self._closed.set()
-        self._watcher.join()
-        self._crew.close()
+        self._monitor_thread.join()
+        self._worker_pool.close()
         self._threads.shutdown(cancel_futures=True)
 
-    def _able(self) -> list[Member]:
-        """Return the nodes that a release can be probed on."""
+    def _capable_workers(self) -> list[NodeWorker]:
+        """Return the workers that can probe a release."""
         cuda = self._question.spec.device is Device.CUDA
-        return [member for member in list(self._crew.members.values()) if member.gpus or not cuda]
+        return [worker for worker in list(self._worker_pool.workers.values()) if worker.gpus or not cuda]
 
-    def _room(self, member: Member) -> int:
-        return jobs_for(self._question, int(member.cores), member.memory)
+    def _capacity(self, worker: NodeWorker) -> int:
+        return jobs_for(self._question, int(worker.cores), worker.memory)
 
     def _probe(self, release: PackageRelease, logs: Path) -> ReleaseAnswer:
-        """Probe a release on a node, and on another if that one is lost."""
+        """Probe a release on a node, and on another one if the first is lost."""
         lost: list[str] = []
         while True:
-            member = self._take(lost)
-            if member is None:
-                return no_answer(self._question, release, f"no node was left for {_ALONE:.0f} s")
+            worker = self._reserve_worker(lost)
+            if worker is None:
+                return no_answer(self._question, release, f"no node was left for {_NO_NODE_TIMEOUT:.0f} s")
             try:
-                found = self._ask(member, release)
+                probed = self._probe_on(worker, release)
             except RayError as error:
-                lost.append(member.id)
-                why = f"its process on the node {member.name} is lost ({first_line(error)})"
-                if len(lost) == _TRIES:
+                lost.append(worker.id)
+                why = f"its process on the node {worker.name} is lost ({first_line(error)})"
+                if len(lost) == _MAX_ATTEMPTS:
                     return no_answer(self._question, release, f"{why}, and so was another before it")
                 self._report_progress(f"once more: {release.version}, as {why}")
                 continue
             finally:
                 with self._lock:
-                    self._running[member.id] -= 1
-            if isinstance(found, Probed):
-                return self._keep(found, logs)
-            self._leave_out(member, found)
+                    self._running[worker.id] -= 1
+            if isinstance(probed, ProbedRelease):
+                return self._record(probed, logs)
+            self._exclude(worker, probed)
 
-    def _take(self, lost: Sequence[str]) -> Member | None:
-        """Wait for a node with room, another than those if there is one; return None if there was none for long."""
+    def _reserve_worker(self, lost: Sequence[str]) -> NodeWorker | None:
+        """Wait for a worker with free capacity, preferably not a lost one; return None after a timeout without any."""
         served = time.monotonic()
         while not self._closed.is_set():
             with self._lock:
-                able = self._able()
-                others = [member for member in able if member.id not in lost] or able
-                free = [member for member in others if self._running[member.id] < self._room(member)]
+                capable = self._capable_workers()
+                others = [worker for worker in capable if worker.id not in lost] or capable
+                free = [worker for worker in others if self._running[worker.id] < self._capacity(worker)]
                 if free:
-                    chosen = min(free, key=lambda member: self._running[member.id] / self._room(member))
+                    chosen = min(free, key=lambda worker: self._running[worker.id] / self._capacity(worker))
                     self._running[chosen.id] += 1
                     return chosen
-            if able:
+            if capable:
                 served = time.monotonic()
-            elif time.monotonic() - served > _ALONE:
+            elif time.monotonic() - served > _NO_NODE_TIMEOUT:
                 return None
-            self._closed.wait(_LOOK)
+            self._closed.wait(_POLL)
         raise CancelledError
 
-    def _ask(self, member: Member, release: PackageRelease) -> Probed | str:
-        """Let a node probe a release, once Ray gives it a processor there, and on `cuda` its GPUs."""
+    def _probe_on(self, worker: NodeWorker, release: PackageRelease) -> ProbedRelease | str:
+        """Probe a release on a node as soon as Ray assigns a CPU, and on `cuda` the GPUs."""
         spec = self._question.spec
-        gpus = min(spec.repro.processes, member.gpus) if spec.device is Device.CUDA else 0
-        memory = min(JOB_MEMORY, member.memory) or None
-        options = {"num_cpus": min(1.0, member.cores), "num_gpus": gpus, "memory": memory, "max_retries": 0}
-        lease = self._lease.options(**options, scheduling_strategy=member.pin())
-        ref = lease.remote(member.process, "probe", release)
-        while not ray.wait([ref], timeout=_LOOK)[0]:
+        gpus = min(spec.repro.processes, worker.gpus) if spec.device is Device.CUDA else 0
+        memory = min(JOB_MEMORY, worker.memory) or None
+        options = {"num_cpus": min(1.0, worker.cores), "num_gpus": gpus, "memory": memory, "max_retries": 0}
+        reservation = self._reserved_run.options(**options, scheduling_strategy=worker.pin())
+        ref = reservation.remote(worker.process, "probe", release)
+        while not ray.wait([ref], timeout=_POLL)[0]:
             if self._closed.is_set():
                 with contextlib.suppress(RayError):
                     ray.cancel(ref, force=True)
                 raise CancelledError
         try:
-            found: Probed | str = ray.get(ref)
+            probed: ProbedRelease | str = ray.get(ref)
         except RayError as error:
             if self._closed.is_set():
                 raise CancelledError from error
             raise
-        return found
+        return probed
 
-    def _keep(self, found: Probed, logs: Path) -> ReleaseAnswer:
-        """Take over what a node has found, and its logs."""
-        for failed in found.failed:
+    def _record(self, probed: ProbedRelease, logs: Path) -> ReleaseAnswer:
+        """Record a node's answer, its import failures and its logs."""
+        for failed in probed.failed:
             self._memory.keep(*failed)
-        with contextlib.suppress(OSError):  # a full disk costs the logs, not the answer
-            unpack_logs(found.logs, logs)
-        return replace(found.answer, why=found.answer.why.replace(str(found.base), str(logs)))
+        with contextlib.suppress(OSError):  # on a full disk the logs are lost, not the answer
+            unpack_logs(probed.logs, logs)
+        return replace(probed.answer, why=probed.answer.why.replace(str(probed.base), str(logs)))
 
-    def _leave_out(self, member: Member, why: str) -> None:
-        """Go on without a node that cannot make the environment.
+    def _exclude(self, worker: NodeWorker, why: str) -> None:
+        """Exclude a node that cannot make the environment.
 
         Raises:
             ReprosError: it was the last one.
         """
         with self._lock:
-            self._crew.refuse(member)
-            if not self._able():
-                raise ReprosError(f"on the node {member.name}: {why}")
-        self._report_progress(f"left out: the node {member.name}: {why}")
+            self._worker_pool.exclude(worker)
+            if not self._capable_workers():
+                raise ReprosError(f"on the node {worker.name}: {why}")
+        self._report_progress(f"left out: the node {worker.name}: {why}")
 
-    def _watch(self) -> None:
-        """Pass on what the nodes say, and note which come and go."""
-        while not self._closed.wait(_LOOK):
+    def _monitor(self) -> None:
+        """Report the nodes' lines of progress, and joined and lost nodes."""
+        while not self._closed.wait(_POLL):
             with contextlib.suppress(RayError):
                 with self._lock:
-                    joined, gone = self._crew.look()
-                news = pending_news(list(self._crew.members.values()))
-                ready = ray.wait(list(news), num_returns=len(news), timeout=0)[0] if news else []
-                heard = [(news[ref], self._crew.hear(news[ref])) for ref in ready]
-                for member in joined:
-                    self._report_progress(f"joined: {member.name}")
-                for member, why in (*gone, *((member, text) for member, text in heard if isinstance(text, str))):
-                    self._report_progress(f"lost: {member.name}: {why}")
-                for member, found in heard:
-                    for line in () if isinstance(found, str) else found.lines:
-                        self._report_progress(f"{member.name}: {line}")
+                    joined, lost_workers = self._worker_pool.poll()
+                status = pending_status(list(self._worker_pool.workers.values()))
+                ready = ray.wait(list(status), num_returns=len(status), timeout=0)[0] if status else []
+                reports = [(status[ref], self._worker_pool.receive(status[ref])) for ref in ready]
+                for worker in joined:
+                    self._report_progress(f"joined: {worker.name}")
+                for worker, why in (
+                    *lost_workers,
+                    *((worker, text) for worker, text in reports if isinstance(text, str)),
+                ):
+                    self._report_progress(f"lost: {worker.name}: {why}")
+                for worker, probed in reports:
+                    for line in () if isinstance(probed, str) else probed.lines:
+                        self._report_progress(f"{worker.name}: {line}")

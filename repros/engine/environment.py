@@ -1,4 +1,4 @@
-"""The environments that cells run in: made if they are missing, then probed."""
+"""The environments of cells: made if missing, then probed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from repros.engine.stacks import load_stacks, pick
 from repros.model import Device, Environment, Repro, Stack
 
 _GPUS = Path("/proc/driver/nvidia/gpus")
-"""The folder in which NVIDIA's driver lists its devices."""
+"""The device folder of NVIDIA's driver."""
 
 
 @dataclass(frozen=True)
@@ -61,30 +61,30 @@ class PreparedStack:
 
 @contextlib.contextmanager
 def prepare(
-    specs: Sequence[CellSpec], where: Targets, report_progress: ReportProgress, require: Sequence[Device] = ()
+    specs: Sequence[CellSpec], targets: Targets, report_progress: ReportProgress, require: Sequence[Device] = ()
 ) -> Iterator[Callable[[Repro], Sequence[Environment]]]:
-    """Make and probe every environment that the specs need; yield a function from a repro to its environments.
+    """Make and probe the environments of specs; yield a function that maps a repro to its environments.
 
-    No other process removes the environments until the context ends. A stack whose lock meets the requirements of none
-    of its specs is not made, because nothing could run on it.
+    The environments are held until the context ends. A stack whose lock meets the requirements of none of its specs is
+    not made, because no cell could run on it.
 
     Args:
         specs: the result of :func:`repros.engine.plan.select`.
-        where: the environments.
+        targets: the environments.
         report_progress: receives lines of progress.
-        require: devices to look for even if no spec is of them.
+        require: devices to probe in addition to those of the specs.
 
     Raises:
         UnknownNameError: an unknown stack.
         ProbeError: the user's own interpreter does not answer.
     """
     sim = Device.SIM in {*require, *(spec.device for spec in specs)}
-    if where.python is not None:
-        own = probe(where.python, sim=sim, report_progress=report_progress)
+    if targets.python is not None:
+        own = probe(targets.python, sim=sim, report_progress=report_progress)
         yield lambda _: [own]
         return
-    stacks = {spec.repro.id: where.stacks_of(spec.repro) for spec in specs}
-    needed = {stack.name: stack for found in stacks.values() for stack in found}
+    stacks = {spec.repro.id: targets.stacks_of(spec.repro) for spec in specs}
+    needed = {stack.name: stack for repro_stacks in stacks.values() for stack in repro_stacks}
     with hold(needed.values()):
         made = {}
         for name, stack in needed.items():

@@ -24,7 +24,7 @@ from repros.engine.run_options import (
     RunOptions,
     Timings,
 )
-from repros.engine.schedule import Needs, Schedule, Start, needs
+from repros.engine.schedule import ResourceNeeds, Schedule, Start, needs
 from repros.model import Cell, CellResult, Device, Launch, Unavailable
 
 _SERVER = 250 * 2**20
@@ -37,19 +37,19 @@ class _Here:
     gpus = None
 
     def run(
-        self, specs: Sequence[CellSpec], where: Targets, out: Path, observer: Observer, options: RunOptions
+        self, specs: Sequence[CellSpec], targets: Targets, out: Path, observer: Observer, options: RunOptions
     ) -> Generator[CellResult, None, None]:
         """Make the environments, and run the cells in them; :class:`Engine` explains the arguments."""
         keep = options.keep_environments
-        stacks = [] if keep is None else {s.name: s for e in specs for s in where.stacks_of(e.repro)}
+        stacks = [] if keep is None else {s.name: s for e in specs for s in targets.stacks_of(e.repro)}
         with contextlib.ExitStack() as held:
             for name in stacks:
-                held.enter_context(drop_afterwards(where.known[name], observer.report_progress, keep=keep is True))
-            environments = held.enter_context(prepare(specs, where, observer.report_progress, options.require))
+                held.enter_context(drop_afterwards(targets.known[name], observer.report_progress, keep=keep is True))
+            environments = held.enter_context(prepare(specs, targets, observer.report_progress, options.require))
             cells = plan(specs, environments, options.require)
             observer.planned(cells)
             results = run_cells(cells, new_log_folder(out), options, observer)
-            yield from (without_loss(result, where.known) for result in results)
+            yield from (without_loss(result, targets.known) for result in results)
 
 
 HERE: Engine = _Here()
@@ -157,7 +157,7 @@ def plan_slots(
     timings: Timings,
     launch: Launch | None = None,
     inventory: Inventory | None = None,
-) -> tuple[dict[int, Needs], Inventory]:
+) -> tuple[dict[int, ResourceNeeds], Inventory]:
     """Return the needs of each cell that can run, by its position in the plan, and the inventory for all of them.
 
     Args:

@@ -26,7 +26,7 @@ from repros.model import CellResult
 
 def run_specs(
     specs: Sequence[CellSpec],
-    where: Targets,
+    targets: Targets,
     out: Path,
     observer: Observer,
     options: RunOptions = DEFAULT_OPTIONS,
@@ -35,7 +35,7 @@ def run_specs(
 
     Args:
         specs: the result of :func:`repros.engine.plan.select`.
-        where: the environments; missing ones are made.
+        targets: the environments; missing ones are made.
         out: the results file (JSON Lines) to append to; logs go to a new folder of `.repros/runs`.
         observer: receives everything that is not a result.
         options: how to run the cells.
@@ -44,7 +44,7 @@ def run_specs(
         ReprosError: a required device or an environment does not exist.
     """
     engine = options.engine or HERE
-    with contextlib.closing(engine.run(specs, where, out, observer, options)) as results:
+    with contextlib.closing(engine.run(specs, targets, out, observer, options)) as results:
         for result in results:
             try:
                 record.append(out, result)

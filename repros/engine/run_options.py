@@ -45,7 +45,7 @@ class Engine(Protocol):
         """The most GPUs that a cell can have; None: those of this machine."""
 
     def run(
-        self, specs: Sequence[CellSpec], where: Targets, out: Path, observer: Observer, options: RunOptions
+        self, specs: Sequence[CellSpec], targets: Targets, out: Path, observer: Observer, options: RunOptions
     ) -> Generator[CellResult, None, None]:
         """Plan cell specs, report the plan to the observer, and yield each result as soon as it is known.
 

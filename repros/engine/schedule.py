@@ -55,7 +55,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Needs:
+class ResourceNeeds:
     """The resources that a cell needs, and for how long."""
 
     processes: int
@@ -69,7 +69,7 @@ class Needs:
     seconds: float = SECONDS
 
 
-def needs(cell: Cell, timing: Timing | None = None, *, cold: bool | None = None) -> Needs:
+def needs(cell: Cell, timing: Timing | None = None, *, cold: bool | None = None) -> ResourceNeeds:
     """Return the needs of a cell.
 
     Args:
@@ -78,7 +78,7 @@ def needs(cell: Cell, timing: Timing | None = None, *, cold: bool | None = None)
         cold: whether each process imports the libraries itself; by default as the repro says.
     """
     kind = _COLD if (cell.strategy in cell.repro.cold if cold is None else cold) else _WARM
-    return Needs(
+    return ResourceNeeds(
         processes=cell.processes,
         cores=_cores(kind, timing),
         memory=cell.processes * kind.memory,
@@ -125,7 +125,12 @@ class Schedule:
     """The waiting cells, the running cells and the free resources; a step takes microseconds, whatever their number."""
 
     def __init__(
-        self, cells: Mapping[int, Needs], inventory: Inventory, *, jobs: int | None = None, share_gpus: bool = False
+        self,
+        cells: Mapping[int, ResourceNeeds],
+        inventory: Inventory,
+        *,
+        jobs: int | None = None,
+        share_gpus: bool = False,
     ) -> None:
         """Queue the cells.
 
@@ -155,7 +160,7 @@ class Schedule:
         cell = self._cells[number]
         return not cell.waits, -cell.seconds
 
-    def _amount(self, cell: Needs) -> _Amount:
+    def _amount(self, cell: ResourceNeeds) -> _Amount:
         """Return the resources that a cell takes, at most all of the machine's."""
         is_hang = cell.waits and self._total.hangs > 0
         slots = 0.0 if is_hang else 1.0 if self._jobs else max(1, round(cell.cores * _CORE_PARTS)) / _CORE_PARTS
@@ -209,7 +214,7 @@ class Schedule:
 
 
 def simulate(
-    cells: Mapping[int, Needs], inventory: Inventory, *, jobs: int | None = None, share_gpus: bool = False
+    cells: Mapping[int, ResourceNeeds], inventory: Inventory, *, jobs: int | None = None, share_gpus: bool = False
 ) -> float:
     """Return the seconds until the last cell ends, if each takes the seconds in its needs."""
     schedule = Schedule(cells, inventory, jobs=jobs, share_gpus=share_gpus)

@@ -1,4 +1,4 @@
-"""Affected releases, over any number of packages: what a header's `affected` says, and its one evaluation.
+"""Affected releases: the conditions of a header's `affected`, over any number of packages, and their evaluation.
 
 `affected` is a list of conditions, all of which must hold. A condition is a version range, `no` and a range, or several
 of both joined by `or`:

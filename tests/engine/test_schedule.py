@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repros.engine.inventory import Inventory
-from repros.engine.schedule import Needs, Schedule, Timing, needs, simulate
+from repros.engine.schedule import ResourceNeeds, Schedule, Timing, needs, simulate
 from repros.model import Device, End, Ending, ExpectedOutcome, Signature
 from tests import factories as make
 
@@ -24,11 +24,13 @@ def machine(cores: float = 64, gpus: int = 0, memory: int = 256 * GB) -> Invento
     return Inventory(cores, memory, tuple(f"GPU-{number}" for number in range(gpus)))
 
 
-def cell(seconds: float = 1.0, cores: float = 1.0, gpus: int = 0, memory: int = GB, *, waits: bool = False) -> Needs:
-    return Needs(max(1, gpus), cores, memory, gpus, waits, seconds)
+def cell(
+    seconds: float = 1.0, cores: float = 1.0, gpus: int = 0, memory: int = GB, *, waits: bool = False
+) -> ResourceNeeds:
+    return ResourceNeeds(max(1, gpus), cores, memory, gpus, waits, seconds)
 
 
-def numbered(*cells: Needs) -> dict[int, Needs]:
+def numbered(*cells: ResourceNeeds) -> dict[int, ResourceNeeds]:
     return dict(enumerate(cells))
 
 
@@ -42,7 +44,7 @@ class Span:
     gpus: tuple[str, ...]
 
 
-def timeline(cells: Mapping[int, Needs], inventory: Inventory, **options: int | None) -> Iterator[Span]:
+def timeline(cells: Mapping[int, ResourceNeeds], inventory: Inventory, **options: int | None) -> Iterator[Span]:
     """Yield what ran when, in the order of the starts."""
     schedule = Schedule(cells, inventory, **options)  # type: ignore[arg-type] # a flag is a number
     now, running = 0.0, list[tuple[float, int]]()
@@ -76,7 +78,9 @@ some_cells = st.lists(
 
 
 @given(some_cells, st.sampled_from([0.01, 0.7, 2.3, 64]), st.sampled_from([2, 8]), st.sampled_from([None, 1, 3, 16]))
-def test_every_cell_runs_once_and_no_gpu_has_two(cells: list[Needs], cores: float, gpus: int, jobs: int | None) -> None:
+def test_every_cell_runs_once_and_no_gpu_has_two(
+    cells: list[ResourceNeeds], cores: float, gpus: int, jobs: int | None
+) -> None:
     inventory = machine(cores, gpus)
     spans = list(timeline(numbered(*cells), inventory, jobs=jobs))
     assert sorted(span.number for span in spans) == list(range(len(cells)))
@@ -95,7 +99,7 @@ def test_every_cell_runs_once_and_no_gpu_has_two(cells: list[Needs], cores: floa
 
 
 @given(some_cells, st.sampled_from([2, 8, 64]))
-def test_cores_are_never_given_twice(cells: list[Needs], cores: int) -> None:
+def test_cores_are_never_given_twice(cells: list[ResourceNeeds], cores: int) -> None:
     spans = list(timeline(numbered(*cells), machine(cores, gpus=8)))
     for moment in {span.begin for span in spans}:
         busy = [cells[span.number].cores for span in at_once(spans, moment) if not cells[span.number].waits]
@@ -168,7 +172,7 @@ def test_a_burst_of_documented_hangs_leaves_room() -> None:
 @pytest.mark.parametrize(
     "large", [cell(gpus=8), cell(cores=64), cell(cores=100), cell(memory=256 * GB), cell(memory=999 * GB)]
 )
-def test_a_large_cell_is_not_overtaken_for_ever(large: Needs) -> None:
+def test_a_large_cell_is_not_overtaken_for_ever(large: ResourceNeeds) -> None:
     small = replace(large, cores=1, gpus=min(1, large.gpus), memory=GB)
     # The first cell is the longest, so the large one has to wait; the short ones could overtake it all the time.
     others = [replace(small, seconds=1 + number % 97 / 100) for number in range(2000)]
@@ -186,11 +190,11 @@ def test_two_shares_of_a_core_are_enough_for_some() -> None:
 
 
 def test_needs_follow_from_the_cell_and_its_timing() -> None:
-    assert needs(make.cell()) == Needs(2, 0.5, 300 * 2**20, 0, False, 4.0)
-    assert needs(make.cell(), Timing(2.0, 1.55)) == Needs(2, 0.8, 300 * 2**20, 0, False, 2.0)
-    assert needs(make.cell(), Timing(2.0)) == Needs(2, 0.5, 300 * 2**20, 0, False, 2.0)
+    assert needs(make.cell()) == ResourceNeeds(2, 0.5, 300 * 2**20, 0, False, 4.0)
+    assert needs(make.cell(), Timing(2.0, 1.55)) == ResourceNeeds(2, 0.8, 300 * 2**20, 0, False, 2.0)
+    assert needs(make.cell(), Timing(2.0)) == ResourceNeeds(2, 0.5, 300 * 2**20, 0, False, 2.0)
     assert needs(make.cell(), Timing(60.0, 0.1)).cores == pytest.approx(1 / 3)
-    assert needs(make.cell(), cold=True) == Needs(2, 1.0, 900 * 2**20, 0, False, 4.0)
+    assert needs(make.cell(), cold=True) == ResourceNeeds(2, 1.0, 900 * 2**20, 0, False, 4.0)
     assert needs(make.cell(repro=make.repro(cold=("ddp",)))).memory == 900 * 2**20
     assert needs(make.cell(device=Device.CUDA)).gpus == 2
     assert needs(make.cell(device=Device.SIM)).gpus == 0

@@ -28,7 +28,7 @@ OTHERS = {
     "tests/model/cache/test_snapshot.py": "compares two ways to read the same",
     "tests/cli/test_stacks.py": "compares two ways to read the same",
     "tests/tools/docs/test_articles.py": _SAMPLE,
-    "tests/cluster/test_parcel.py": _SAMPLE,
+    "tests/cluster/test_payload.py": _SAMPLE,
     "tests/engine/launch/test_equivalence.py": _SLOW,
     "tests/engine/launch/test_deadlock.py": _SAMPLE,
     "tests/advise/export/test_run.py": _SLOW,

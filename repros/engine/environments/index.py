@@ -33,7 +33,7 @@ class ReleaseFile:
     """Bytes; None if the index does not give it."""
 
 
-class Page(NamedTuple):
+class IndexPage(NamedTuple):
     """A response of an index."""
 
     content_type: str
@@ -45,7 +45,7 @@ def index_settings() -> dict[str, str]:
     return {**os.environ, **uv_settings(os.environ)}
 
 
-def fetch(address: str, accept: str = "text/html") -> Page:
+def fetch(address: str, accept: str = "text/html") -> IndexPage:
     """Return the page at an address, `https://...` or `file://...`; of a large page the first 100 MiB.
 
     Args:
@@ -60,7 +60,7 @@ def fetch(address: str, accept: str = "text/html") -> Page:
     request = urllib.request.Request(address, headers={"Accept": accept})  # noqa: S310 - an index that the user chose
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT, context=tls) as response:  # noqa: S310 - see above
-            return Page(response.headers.get("Content-Type", ""), response.read(_MAX_PAGE))
+            return IndexPage(response.headers.get("Content-Type", ""), response.read(_MAX_PAGE))
     except urllib.error.HTTPError as error:
         error.close()  # it is also the response, with an open socket
         raise

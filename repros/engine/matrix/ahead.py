@@ -55,8 +55,8 @@ class EnvironmentAhead:
 
     def _make(self) -> None:
         watch_uv.set(self._processes.watch)
-        where = Targets((self._stack.name,), known={self._stack.name: self._stack})
+        targets = Targets((self._stack.name,), known={self._stack.name: self._stack})
         # `prepare` also probes it, which may compile the simulated accelerator.
-        with contextlib.suppress(CancelledError), prepare(self._specs, where, self._report_progress):
+        with contextlib.suppress(CancelledError), prepare(self._specs, targets, self._report_progress):
             if environments.ready(self._stack):
                 (environments.environment_folder(self._stack) / MARKER).touch()

@@ -79,8 +79,8 @@ def measure(
         for number, (stack, entries) in enumerate(work):
             ahead[number].wait()
             collector = _UnitCollector(entries)
-            where = Targets((stack.name,), known={stack.name: stack})
-            with contextlib.closing(run_specs(specs[stack.name], where, results, observer, options)) as judged:
+            targets = Targets((stack.name,), known={stack.name: stack})
+            with contextlib.closing(run_specs(specs[stack.name], targets, results, observer, options)) as judged:
                 for result in judged:
                     for following in ahead[number + 1 : number + 2] if options.engine in {None, HERE} else ():
                         following.start()

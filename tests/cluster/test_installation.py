@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import repros
-from repros.cluster.identity import digest_of, own_identity
+from repros.cluster.installation import digest_of, this_installation
 
 
 def test_the_same_installation_does_not_differ() -> None:
-    assert own_identity().differs(own_identity()) is None
+    assert this_installation().difference_from(this_installation()) is None
 
 
 def test_what_differs_is_named() -> None:
-    own = own_identity()
-    assert own.differs(replace(own, python="3.9")) == f"Python 3.9 and not {own.python}"
-    assert own.differs(replace(own, version="0.0.1")) == f"repros 0.0.1 and not {own.version}"
-    assert own.differs(replace(own, sources="x")) == f"another repros {own.version}, with other files"
+    own = this_installation()
+    assert own.difference_from(replace(own, python="3.9")) == f"Python 3.9 and not {own.python}"
+    assert own.difference_from(replace(own, version="0.0.1")) == f"repros 0.0.1 and not {own.version}"
+    assert own.difference_from(replace(own, sources="x")) == f"another repros {own.version}, with other files"
 
 
 def test_any_file_that_a_cell_depends_on_counts(tmp_path: Path) -> None:

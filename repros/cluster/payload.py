@@ -1,4 +1,4 @@
-"""Files that cross between the driver and the nodes: scripts and locks there, logs back."""
+"""Files exchanged between driver and nodes: scripts and locks to the nodes, logs to the driver."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[1]
-_LARGEST_LOG = 4 * 2**20
-"""Bytes of one log that come back; of a longer one, the end does not."""
+_MAX_LOG = 4 * 2**20
+"""Bytes; longer logs are truncated at the end."""
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """One file, as a node can find or make it."""
+class Payload:
+    """One file that a node can locate or create."""
 
     name: str
-    """Its path in the installed package, which every node has; or the name of a file of the user's."""
+    """Path in the installed package, which every node has, or the name of a user's file."""
     content: bytes | None = None
-    """What a file of the user's holds; None for one of the package."""
+    """Content of a user's file; None for a file of the package."""
 
     @classmethod
-    def pack(cls, file: Path) -> Parcel:
-        """Return a file's parcel.
+    def pack(cls, file: Path) -> Payload:
+        """Return the payload of a file.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
         """
         if file.resolve().is_relative_to(_PACKAGE):
             return cls(str(file.resolve().relative_to(_PACKAGE)))
         return cls(str(Path(file.absolute().parent.name, file.name)), file.read_bytes())
 
     def unpack(self, folder: Path) -> Path:
-        """Return the file's path on this machine; a file of the user's is written below a folder.
+        """Return the path on this machine; a user's file is written below a folder.
 
-        Its last folder and its name stay, since they are the family and the slug of a script.
+        The name and the parent folder's name are preserved: they are the slug and the family of a script.
         """
         if self.content is None:
             return _PACKAGE / self.name
-        place = folder / hashlib.sha256(self.content).hexdigest()[:12] / self.name
-        if not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(self.content)
-        return place
+        path = folder / hashlib.sha256(self.content).hexdigest()[:12] / self.name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self.content)
+        return path
 
 
 def pack_logs(folder: Path) -> bytes:
-    """Return a folder's files as an archive; of a very long one its beginning."""
+    """Return the files of a folder as an archive; long files are truncated."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
         for file in sorted(folder.rglob("*")):
             if file.is_file() and not file.is_symlink():
                 with file.open("rb") as opened:
-                    content = opened.read(_LARGEST_LOG)
+                    content = opened.read(_MAX_LOG)
                 entry = tarfile.TarInfo(str(file.relative_to(folder)))
                 entry.size, entry.mtime = len(content), int(file.stat().st_mtime)
                 tar.addfile(entry, io.BytesIO(content))
@@ -63,16 +63,16 @@ def pack_logs(folder: Path) -> bytes:
 
 
 def unpack_logs(archive: bytes, folder: Path) -> None:
-    """Write an archive's files below a folder.
+    """Unpack an archive into a folder.
 
     Raises:
-        OSError: they cannot be written.
+        OSError: a file cannot be written.
     """
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
         for entry in tar:
-            place = (folder / entry.name).resolve()
+            path = (folder / entry.name).resolve()
             content = tar.extractfile(entry)
-            if content is not None and place.is_relative_to(folder.resolve()):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with place.open("wb") as file:
+            if content is not None and path.is_relative_to(folder.resolve()):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("wb") as file:
                     shutil.copyfileobj(content, file)

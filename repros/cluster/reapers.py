@@ -1,4 +1,4 @@
-"""The reaper of a node's process, twice: Ray kills the children of a worker that it ends, and the reaper is one."""
+"""A second, detached reaper on a node: Ray kills the children of a worker process, among them the first reaper."""
 
 from __future__ import annotations
 
@@ -19,31 +19,30 @@ if os.fork():
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""Runs a program in a process that is no child of the one that started it."""
+"""Runs a program in a detached process, which is not a child of its starter."""
 
 
-class Keeper(reaper.Reaper):
-    """The reaper, and a second one that gets the same messages and is no child of this process."""
+class DoubleReaper(reaper.Reaper):
+    """The reaper, and a second, detached one that gets the same messages."""
 
     def __init__(self) -> None:
-        """Choose the token; the processes start with the first cell."""
         super().__init__()
         self._second: BinaryIO | None = None
 
     @classmethod
     def install(cls) -> None:
-        """Let all cells that this process starts from now on be kept by a new one."""
+        """Register all cells that this process starts from now on with a new pair of reapers."""
         reaper.of_this_runner = cls()
 
     def add_run(self, workdir: Path, session: int | None = None) -> None:
-        """Report that a cell begins; :meth:`repros.engine.launch.reaper.Reaper.add_run` explains it."""
+        """Report the start of a cell; see :meth:`repros.engine.launch.reaper.Reaper.add_run`."""
         with self._lock:
             if self._second is None:
                 self._second = _start_detached(self.token)
         super().add_run(workdir, session)
 
     def close(self) -> None:
-        """Let both processes search one last time and end."""
+        """Make both processes search a last time and end."""
         super().close()
         with self._lock:
             if self._second is not None:
@@ -57,18 +56,18 @@ class Keeper(reaper.Reaper):
 
 
 def _start_detached(token: str) -> BinaryIO:
-    """Start a reaper, and return the pipe that it reads."""
+    """Start a detached reaper, and return the pipe that it reads."""
     there, here = os.pipe()
     try:
         command = [sys.executable, "-I", "-S", "-c", _DETACHED, reaper.__file__, token]
-        nowhere = subprocess.DEVNULL
+        null = subprocess.DEVNULL
         subprocess.run(
-            command, stdin=there, stdout=nowhere, stderr=nowhere, cwd="/", env={}, start_new_session=True, check=True
+            command, stdin=there, stdout=null, stderr=null, cwd="/", env={}, start_new_session=True, check=True
         )
     except BaseException:
         os.close(here)
         raise
     finally:
         os.close(there)
-    os.set_blocking(here, False)  # a stopped one reads nothing
+    os.set_blocking(here, False)  # a stopped reaper reads nothing
     return os.fdopen(here, "wb", buffering=0)

@@ -1,4 +1,4 @@
-"""A node's part of a bisection: one process that probes releases, as a bisection on one machine does. Without Ray."""
+"""The node agent of a bisection: the process on one node that probes releases like a local bisection; without Ray."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from repros.cluster.node import Node
-from repros.cluster.parcel import Parcel, pack_logs
-from repros.cluster.surroundings import receive_interrupts
+from repros.cluster.node_agent import NodeAgent
+from repros.cluster.payload import Payload, pack_logs
+from repros.cluster.worker_environment import receive_interrupts
 from repros.engine import header
 from repros.engine.environments import EnvironmentFailedError
 from repros.engine.environments.releases import PackageRelease
@@ -19,25 +19,25 @@ from repros.scripts.bisect.imports import ImportFailure, ImportMemory
 from repros.scripts.bisect.pool import LocalPool
 from repros.scripts.bisect.question import Question
 
-_MOST = 64
-"""More than the driver probes side by side on one node."""
+_MAX_RELEASES = 64
+"""Above the number of concurrent releases on one node."""
 
-Failed = tuple[str, ImportFailure, dt.date | None]
-"""An import that failed, as :meth:`repros.scripts.bisect.imports.ImportMemory.keep` takes it."""
+FailedImport = tuple[str, ImportFailure, dt.date | None]
+"""A failed import: the arguments of :meth:`repros.scripts.bisect.imports.ImportMemory.keep`."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """A question, and what answers it on another machine."""
+class BisectionTask:
+    """The question of a bisection, with its files for another machine."""
 
     question: Question
-    script: Parcel
-    lock: Parcel
+    script: Payload
+    lock: Payload
     memory: bytes
-    """The file of the imports that are known to fail."""
+    """Content of the file of known import failures."""
 
     def on_this_machine(self, folder: Path) -> Question:
-        """Return the question with the script and the lock where this machine has them, or below a folder."""
+        """Return the question with the paths of its script and lock on this machine."""
         spec, stack = self.question.spec, self.question.stack
         repro = header.read(self.script.unpack(folder))
         variant = repro.variant(spec.variant.name)
@@ -47,51 +47,50 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Probed:
-    """What a node knows of a release that it has probed."""
+class ProbedRelease:
+    """The answer of a node about a release."""
 
     answer: ReleaseAnswer
-    failed: tuple[Failed, ...]
-    """The imports that failed on the node since the last release."""
+    failed: tuple[FailedImport, ...]
+    """Imports that failed on the node since the last answer."""
     base: Path
-    """The folder of the release's logs on the node."""
+    """Folder of the logs on the node."""
     logs: bytes
-    """An archive of that folder."""
+    """Archive of `base`."""
 
 
 class _Memory(ImportMemory):
-    """The memory on a node; what it learns is sent to the driver with the next answer."""
+    """The memory on a node, which records new failures for the driver."""
 
-    failed: tuple[Failed, ...] = ()
+    failed: tuple[FailedImport, ...] = ()
 
     def keep(self, release: str, failure: ImportFailure, as_of: dt.date | None = None) -> None:
         super().keep(release, failure, as_of)
         self.failed += ((release, failure, as_of),)
 
-    def take(self) -> tuple[Failed, ...]:
-        """Return what has failed since the last time."""
-        found, self.failed = self.failed, ()
-        return found
+    def take(self) -> tuple[FailedImport, ...]:
+        """Return the failures since the last call."""
+        release_answer, self.failed = self.failed, ()
+        return release_answer
 
 
-class ReleaseNode(Node):
-    """One node's part of one bisection."""
+class ReleaseAgent(NodeAgent):
+    """The process of one bisection on one node."""
 
-    def __init__(self, task: Task) -> None:
-        """Take over a process that Ray has started."""
+    def __init__(self, task: BisectionTask) -> None:
         super().__init__()
         question = task.on_this_machine(self._folder / "question")
         file = self._folder / "imports.jsonl"
         file.write_bytes(task.memory)
         self._memory = _Memory(file, question.stack)
-        self._pool = LocalPool(question, self._folder / "answers.jsonl", self._memory, self._lines.put, _MOST)
+        self._pool = LocalPool(question, self._folder / "answers.jsonl", self._memory, self._lines.put, _MAX_RELEASES)
         self._opening = threading.Lock()
 
-    def probe(self, release: PackageRelease, gpus: tuple[str, ...]) -> Probed | str:
-        """Probe a release, with the GPUs that Ray gives to it.
+    def probe(self, release: PackageRelease, gpus: tuple[str, ...]) -> ProbedRelease | str:
+        """Probe a release with the GPUs that Ray has assigned.
 
         Returns:
-            What is known of it; or why the stack's environment, or a copy of it, cannot be made here.
+            The answer; or an error message if the stack's environment, or a copy of it, cannot be made on this node.
 
         Raises:
             CancelledError: the bisection has ended.
@@ -100,14 +99,14 @@ class ReleaseNode(Node):
         try:
             with self._opening:  # the first makes the environment
                 answer = self._pool.submit(release, gpus)
-            found, base = answer.result(), self._pool.log_folder(release)
+            release_answer, base = answer.result(), self._pool.log_folder(release)
         except EnvironmentFailedError as error:
             return str(error)
         logs = pack_logs(base)
         shutil.rmtree(base, ignore_errors=True)
-        return Probed(found, self._memory.take(), base, logs)
+        return ProbedRelease(release_answer, self._memory.take(), base, logs)
 
     def close(self) -> None:
-        """End what runs, and delete what was written; the stack's environment stays."""
+        """End all probes, and delete temporary files; the stack's environment stays."""
         self._pool.close()
         super().close()

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from repros.cluster.parcel import Parcel, pack_logs, unpack_logs
+from repros.cluster.payload import Payload, pack_logs, unpack_logs
 from repros.engine.stacks import stack
 from repros.model.settings import CATALOGUE
 
 
 def test_a_file_of_the_package_crosses_as_its_name() -> None:
     script = next(CATALOGUE.rglob("*.py"))
-    packed = Parcel.pack(script)
-    assert packed == Parcel(str(script.relative_to(CATALOGUE.parent)))
+    packed = Payload.pack(script)
+    assert packed == Payload(str(script.relative_to(CATALOGUE.parent)))
     assert packed.unpack(Path("/nowhere")) == script
     lock = stack("current").lock
-    assert Parcel.pack(lock).unpack(Path("/nowhere")) == lock
+    assert Payload.pack(lock).unpack(Path("/nowhere")) == lock
 
 
 def test_a_file_of_the_users_keeps_its_folder_and_name(tmp_path: Path) -> None:
     script = tmp_path / "ddp" / "loses_a_rank.py"
     script.parent.mkdir()
     script.write_bytes(b"text \xff")
-    there = Parcel.pack(script).unpack(tmp_path / "node")
+    there = Payload.pack(script).unpack(tmp_path / "node")
     assert there.read_bytes() == b"text \xff"
     assert (there.parent.name, there.name) == ("ddp", "loses_a_rank.py")
-    assert Parcel.pack(script).unpack(tmp_path / "node") == there
+    assert Payload.pack(script).unpack(tmp_path / "node") == there
 
 
 def test_two_files_of_one_name_do_not_meet(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_two_files_of_one_name_do_not_meet(tmp_path: Path) -> None:
         script = tmp_path / text / "ddp" / "same.py"
         script.parent.mkdir(parents=True)
         script.write_text(text)
-        places.append(Parcel.pack(script).unpack(tmp_path / "node"))
+        places.append(Payload.pack(script).unpack(tmp_path / "node"))
     assert [place.read_text() for place in places] == ["one", "two"]
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from repros.cluster.node import EndedError, Node, Orders, Site, Work
-from repros.cluster.parcel import Parcel
+from repros.cluster.node_agent import CellEndedError, NodeAgent, RunSettings, Site, WorkItem
+from repros.cluster.payload import Payload
 from repros.engine import environments
 from repros.engine.stacks import load_stacks
 from repros.model import Device, Verdict
@@ -37,100 +37,100 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     catalogue = write_catalogue(tmp_path)
     stack = load_stacks(CatalogueLocations(from_option=(catalogue,)))["tiny"]
-    return Site("tiny", stack, Parcel.pack(stack.lock))
+    return Site("tiny", stack, Payload.pack(stack.lock))
 
 
 @pytest.fixture
-def node(site: Site) -> Iterator[Node]:
+def node(site: Site) -> Iterator[NodeAgent]:
     before = dict(os.environ)
-    made = Node()
+    made = NodeAgent()
     yield made
     made.close()
     os.environ.clear()
     os.environ.update(before)
 
 
-def works(*variants: str, script: Path = TOYS / "raises.py", strategy: str = "plain") -> list[Work]:
-    return [Work(Parcel.pack(script), variant, strategy, Device.CPU) for variant in variants]
+def works(*variants: str, script: Path = TOYS / "raises.py", strategy: str = "plain") -> list[WorkItem]:
+    return [WorkItem(Payload.pack(script), variant, strategy, Device.CPU) for variant in variants]
 
 
-def test_cells_run_in_an_environment_that_the_node_makes(node: Node, site: Site) -> None:
+def test_cells_run_in_an_environment_that_the_node_makes(node: NodeAgent, site: Site) -> None:
     assert node.find_ready([site]) == []
-    assert node.prepare(site, works("failing", "fixed", "gone"), Orders()) is None
+    assert node.prepare(site, works("failing", "fixed", "gone"), RunSettings()) is None
     assert node.find_ready([site]) == ["tiny"]
     outcomes = [node.run(str(number), "tiny", number, ()) for number in range(3)]
     assert [outcome.result.verdict for outcome in outcomes] == [Verdict.REPRODUCED, Verdict.CLEAN, Verdict.GONE]
-    assert any("making the environment of stack tiny" in line for line in node.news().lines)
+    assert any("making the environment of stack tiny" in line for line in node.status().lines)
 
 
-def test_a_cell_has_the_gpus_that_ray_gives_to_it(node: Node, site: Site) -> None:
-    node.prepare(site, works("fixed"), Orders())
+def test_a_cell_has_the_gpus_that_ray_gives_to_it(node: NodeAgent, site: Site) -> None:
+    node.prepare(site, works("fixed"), RunSettings())
     assert node.run("1", "tiny", 0, ("3", "1")).result.cell.gpus == ("3", "1")
 
 
-def test_the_logs_of_a_cell_come_back_if_it_does_not_agree(node: Node, site: Site) -> None:
-    node.prepare(site, works("fixed", "gone"), Orders())
-    agrees, news = (node.run(str(number), "tiny", number, ()) for number in range(2))
+def test_the_logs_of_a_cell_come_back_if_it_does_not_agree(node: NodeAgent, site: Site) -> None:
+    node.prepare(site, works("fixed", "gone"), RunSettings())
+    agrees, status = (node.run(str(number), "tiny", number, ()) for number in range(2))
     assert agrees.logs is None
-    assert news.logs is not None
-    with tarfile.open(fileobj=BytesIO(news.logs)) as tar:
+    assert status.logs is not None
+    with tarfile.open(fileobj=BytesIO(status.logs)) as tar:
         names = tar.getnames()
     assert "RPR-9001-gone-plain-cpu-tiny/main.log" in names
-    assert news.result.observation
-    assert news.result.observation.folder == news.base / "RPR-9001-gone-plain-cpu-tiny"
-    assert not news.base.exists()
+    assert status.result.observation
+    assert status.result.observation.folder == status.base / "RPR-9001-gone-plain-cpu-tiny"
+    assert not status.base.exists()
 
 
-def test_an_environment_that_this_run_made_is_dropped_unless_it_is_kept(node: Node, site: Site) -> None:
+def test_an_environment_that_this_run_made_is_dropped_unless_it_is_kept(node: NodeAgent, site: Site) -> None:
     assert site.stack
-    node.prepare(site, works("fixed"), Orders(keep=True))
+    node.prepare(site, works("fixed"), RunSettings(keep=True))
     node.release("tiny")
     assert environments.ready(site.stack)
-    node.prepare(site, works("fixed"), Orders(keep=False))
+    node.prepare(site, works("fixed"), RunSettings(keep=False))
     node.release("tiny")
     assert not environments.ready(site.stack)
 
 
-def test_an_environment_that_cannot_be_made_is_reported(node: Node, site: Site, tmp_path: Path) -> None:
+def test_an_environment_that_cannot_be_made_is_reported(node: NodeAgent, site: Site, tmp_path: Path) -> None:
     for wheel in tmp_path.glob("*.whl"):
         wheel.unlink()
-    broken = node.prepare(site, works("fixed"), Orders())
+    broken = node.prepare(site, works("fixed"), RunSettings())
     assert broken
     assert str(broken.broken).startswith("the environment of stack tiny could not be made: ")
 
 
-def test_an_interpreter_that_is_not_there_is_reported(node: Node) -> None:
-    broken = node.prepare(Site("/nowhere/python", python=Path("/nowhere/python")), works("fixed"), Orders())
+def test_an_interpreter_that_is_not_there_is_reported(node: NodeAgent) -> None:
+    broken = node.prepare(Site("/nowhere/python", python=Path("/nowhere/python")), works("fixed"), RunSettings())
     assert broken
     assert str(broken.broken).startswith("/nowhere/python: cannot be run")
     assert str(node.describe(Path("/nowhere/python"))).startswith("/nowhere/python: cannot be run")
 
 
-def test_a_cell_that_was_ended_does_not_begin(node: Node, site: Site) -> None:
-    node.prepare(site, works("fixed"), Orders())
+def test_a_cell_that_was_ended_does_not_begin(node: NodeAgent, site: Site) -> None:
+    node.prepare(site, works("fixed"), RunSettings())
     node.end("1")
-    with pytest.raises(EndedError):
+    with pytest.raises(CellEndedError):
         node.run("1", "tiny", 0, ())
 
 
 @pytest.mark.parametrize("closing", [False, True], ids=["ended", "closed"])
-def test_a_running_cell_can_be_ended(node: Node, site: Site, closing: bool) -> None:
-    node.prepare(site, works("failing", script=TOY, strategy="a") * 9, Orders())
+def test_a_running_cell_can_be_ended(node: NodeAgent, site: Site, closing: bool) -> None:
+    node.prepare(site, works("failing", script=TOY, strategy="a") * 9, RunSettings())
     with ThreadPoolExecutor(1) as pool:
         outcome = pool.submit(node.run, "1", "tiny", 0, ())
-        while "1" not in node.news().running:
+        while "1" not in node.status().running:
             time.sleep(0.01)
         if closing:
             node.close()
         else:
             node.end("1")
-        with pytest.raises(EndedError):
+        with pytest.raises(CellEndedError):
             outcome.result(20)
 
 
-def test_a_closed_node_leaves_no_folder(node: Node, site: Site, tmp_path: Path) -> None:
+def test_a_closed_node_leaves_no_folder(node: NodeAgent, site: Site, tmp_path: Path) -> None:
     assert [folder.name for folder in tmp_path.glob("repros-*")] != []
-    node.prepare(site, works("gone"), Orders())
+    node.prepare(site, works("gone"), RunSettings())
     node.run("1", "tiny", 0, ())
     node.close()
     assert [folder.name for folder in tmp_path.glob("repros-*")] == []
@@ -140,7 +140,7 @@ ENDS = """\
 import os, pickle, signal, sys, time
 import psutil
 from concurrent.futures import ThreadPoolExecutor
-from repros.cluster.node import Node, Orders
+from repros.cluster.node_agent import Node, Orders
 
 with open(sys.argv[1], "rb") as file:
     site, works = pickle.load(file)

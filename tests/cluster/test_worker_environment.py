@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RESTORE = (
-    "from repros.cluster.surroundings import restore_environment as r; r(); import os, json; print(json.dumps(%s))"
-)
+RESTORE = """\
+import json, os
+from repros.cluster.worker_environment import restore_environment
+restore_environment()
+print(json.dumps(%s))
+"""
 
 
 def restored(asked: str, **variables: str) -> str:
@@ -51,7 +54,7 @@ def test_a_cell_starts_as_by_hand(restored: bool) -> None:
         "import os, signal, subprocess, sys, threading\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
         "os.nice(15)\n"
-        "from repros.cluster.surroundings import receive_interrupts, restore_priority\n"
+        "from repros.cluster.worker_environment import receive_interrupts, restore_priority\n"
         "begun = threading.Event()\n"
         "def run():\n"
         "    begun.wait()\n"
