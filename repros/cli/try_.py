@@ -80,7 +80,7 @@ def try_script(
     report_progress = partial(show_text, err)
     with interrupt_on_signals():
         where = extend_stacks(where, wanted, report_progress)
-        script_runs = run_on_stacks(
+        started = run_on_stacks(
             task,
             where,
             new_log_folder(LOGS),
@@ -88,7 +88,7 @@ def try_script(
             on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
         runs: list[ScriptRun] = []
-        for run in with_known(script_runs, catalogue):
+        for run in with_known(started, catalogue):
             if not as_json and run.outcome.status is not Status.NOT_RUN:
                 _show(run, runs)
             runs.append(run)
@@ -96,7 +96,7 @@ def try_script(
 
 
 def _show(run: ScriptRun, earlier: list[ScriptRun]) -> None:
-    """Show a run, separated from earlier ones."""
+    """Print a run, after earlier ones."""
     out = console()
     if earlier:
         show_text(out, "")
@@ -104,7 +104,7 @@ def _show(run: ScriptRun, earlier: list[ScriptRun]) -> None:
 
 
 def _finish(task: Task, runs: list[ScriptRun], *, as_json: bool) -> int:
-    """Show on which stacks the script did not run, or all as JSON, and return the exit code.
+    """Print the stacks on which the script did not run, or all outcomes as JSON, and return the exit code.
 
     Raises:
         ReprosError: the script ran nowhere.

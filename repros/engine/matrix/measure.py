@@ -82,8 +82,9 @@ def measure(
             targets = Targets((stack.name,), known={stack.name: stack})
             with contextlib.closing(run_specs(specs[stack.name], targets, results, observer, options)) as judged:
                 for result in judged:
-                    for following in ahead[number + 1 : number + 2] if options.engine in {None, HERE} else ():
-                        following.start()
+                    is_here = options.engine in {None, HERE}
+                    for next_environment in ahead[number + 1 : number + 2] if is_here else ():
+                        next_environment.start()
                     yield result
                     if measurement := collector.add(result):
                         store(measurement)

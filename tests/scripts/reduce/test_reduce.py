@@ -108,7 +108,7 @@ def test_a_script_is_smaller_and_fails_alike(reduce: Reduce, tmp_path: Path) -> 
     assert (int(said[1]), int(said[2])) == (count_lines(FAILS), count_lines(source))
     assert count_lines(source) <= count_lines(FAILS) * 0.6, source  # 0.4 where the search is over
     printed = " ".join(ended.out.split())
-    assert "each forked from a process with the libraries" in printed
+    assert "forked from a server with the libraries" in printed
     assert "doesn't match the size of optimizer's group" in printed
     assert not re.search("argparse|logging|#", source)
 
@@ -226,8 +226,8 @@ def test_what_two_releases_differ_in_stays(reduce: Reduce, tmp_path: Path) -> No
     ended = reduce("alone.py", *words[1:], "--clean-on", OLDEST)
     assert ended.code == 2
     assert ended.err.splitlines()[-1] == (
-        f"repros: the script does not end clean on {OLDEST}: its output has the texts there, too; expected another "
-        "stack for --clean-on, or none."
+        f"repros: the script does not have a clean exit on {OLDEST}: its output contains the texts there, too; "
+        "expected another stack for --clean-on, or none."
     )
 
 
@@ -237,13 +237,13 @@ def test_what_does_not_fail_is_refused_in_a_sentence(reduce: Reduce, tmp_path: P
     ended = reduce("fine.py")
     assert ended.code == 2
     assert ended.err.splitlines()[-1] == (
-        f"repros: there is no failure to keep on {STACK}: it ends clean; expected a script that fails there, another "
-        "--stack, or --text with what it prints."
+        f"repros: there is no failure to keep on {STACK}: it has a clean exit; expected a script that fails there, "
+        "another --stack, or --text with a part of its output."
     )
     assert not (tmp_path / "fine.reduced.py").exists()
     ended = reduce("fine.py", "--text", "wrong")
     assert "the output on" in ended.err.splitlines()[-1]
-    assert "does not hold 'wrong'" in ended.err.splitlines()[-1]
+    assert "does not contain 'wrong'" in ended.err.splitlines()[-1]
 
 
 def test_an_output_that_exists_is_kept(

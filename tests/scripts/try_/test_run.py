@@ -164,7 +164,7 @@ def test_the_code_of_an_issue(try_here: Try, write: Write) -> None:
         ("--from-issue notes.txt --block 2", "--block 2: notes.txt has 0 code blocks; expected one of them."),
         (
             "clean.py --ranks 2 --own-ranks 2",
-            "--ranks and --own-ranks exclude each other: either starts the ranks. (try 'repros try --help')",
+            "--ranks and --own-ranks exclude each other: one of them launches the ranks. (try 'repros try --help')",
         ),
         ("clean.py --memory much", "--memory much: expected a size such as 24GB or 512MB."),
         ("clean.py --file-size 0GB", "--file-size 0GB: expected a size such as 24GB or 512MB."),

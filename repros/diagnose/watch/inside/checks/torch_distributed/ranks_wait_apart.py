@@ -27,6 +27,8 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from itertools import dropwhile
 from types import FrameType
 from typing import Any
 
@@ -34,6 +36,7 @@ from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.location import user_location
 from repros.diagnose.watch.inside.observe.frames import is_ours
 from repros.diagnose.watch.inside.observe.replicas import run_name
+from repros.diagnose.watch.inside.wait_calls import waiting_call, waiting_check
 from repros.diagnose.watch.inside.watch import Watch
 
 CHECKS = (
@@ -89,7 +92,8 @@ class _Waiting:
                 is_reported = self._report(_main_frame())
 
     def _report(self, frame: FrameType | None) -> bool:
-        call, check = _waiting_call(frame), _check_of(frame)
+        call = waiting_call(dropwhile(lambda call: is_ours(call[0]), _calls(frame)))
+        check = waiting_check({function for _, function in _calls(frame)})
         if call is None or not self._watch.is_enabled(check):
             return False
         facts = {"key": self._key, "world": self._key[1], "call": call, "place": user_location(frame)}
@@ -128,31 +132,8 @@ def _stack(frame: FrameType | None) -> list[tuple[int, int]]:
     return stack
 
 
-def _waiting_call(frame: FrameType | None) -> str | None:
-    """Return the function that waits for other ranks: a collective's, `backward`, or None."""
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
-    name = None
+def _calls(frame: FrameType | None) -> Iterator[tuple[str, str]]:
+    """Yield the file and the function of each call, innermost first."""
     while frame is not None:
-        file = frame.f_code.co_filename.replace("\\", "/")
-        if "/torch/autograd/" in file:
-            return "backward"
-        if "/torch/distributed/" not in file or "/torch/distributed/rpc/" in file:
-            break
-        # torch's own decorators are called `wrapper`; the outermost of its functions is the one that was called.
-        name = frame.f_code.co_name if frame.f_code.co_name != "wrapper" else name
+        yield frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
         frame = frame.f_back
-    return name
-
-
-def _check_of(frame: FrameType | None) -> str:
-    """Return the check that reports, by what Lightning does on this rank."""
-    names = set()
-    while frame is not None:
-        names.add(frame.f_code.co_name)
-        frame = frame.f_back
-    if "save_checkpoint" in names:
-        return "ranks_wait_apart_saving"
-    if "_sync_ddp" in names:
-        return "ranks_wait_apart_logging" if "log" in names else "ranks_wait_apart_epoch"
-    return "ranks_wait_apart"
