@@ -2,9 +2,9 @@
 
     python -m tools.measure.watch_catalogue --stack home --stack current [--jobs 2] [--keep] [RPR-0005 ...]
 
-Asserts are off (PYTHONOPTIMIZE) in the scripts of silent failures, so that they are as silent as in a user's program.
-One line of JSON for each run goes to stdout as it ends: repro, variant, stack, findings with their ids. `--keep` puts
-it into `tests/diagnose/watch/measured.jsonl`, too, in the place of the line that is there.
+Asserts are disabled (PYTHONOPTIMIZE) in the scripts of silent failures, since a user's program has none.
+One line of JSON for each run goes to stdout as it ends: repro, variant, stack, findings with their ids. `--keep` also
+replaces the line of that run in `tests/diagnose/watch/measured.jsonl`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from repros.model.catalogue import Catalogue
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "tests/diagnose/watch/measured.jsonl"
 BYTECODE = ROOT / ".repros/watch-bytecode"
-"""The folder for what Python compiles without asserts: else each run would compile all libraries again."""
+"""The folder of bytecode without asserts: else each run would compile all libraries again."""
 DEADLINE = 240
 """Seconds; the first import of a stack on a busy machine takes most of a minute."""
 
@@ -58,7 +58,7 @@ class Run:
         return self.repro.id, self.stack, self.variant.name
 
     def measure(self, python: Path) -> dict[str, Any]:
-        """Return what the watch finds in it; the exit code is None if it did not end in time."""
+        """Return the findings of the watch; the exit code is None after a timeout."""
         begun = time.monotonic()
         code, findings = run(self.repro, self.variant, python)
         return {
@@ -88,7 +88,7 @@ def runs_of(repros: Iterable[Repro], stacks: Iterable[str]) -> Iterator[Run]:
 
 
 def run(repro: Repro, variant: Variant, python: Path) -> tuple[int | None, list[dict[str, Any]]]:
-    """Run a variant under the watch; return the exit code (None: no end in time) and the findings."""
+    """Run a variant under the watch; return the exit code (None after a timeout) and the findings."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "findings.jsonl"
         script, environ = program_of(repro, variant)
@@ -103,7 +103,7 @@ def run(repro: Repro, variant: Variant, python: Path) -> tuple[int | None, list[
 
 
 def program_of(repro: Repro, variant: Variant) -> tuple[list[str], dict[str, str]]:
-    """Return the script of a variant with its arguments, and its variables: without asserts where it is silent."""
+    """Return the script of a variant with its arguments, and its environment: without asserts if it is silent."""
     device = Device.CPU if Device.CPU in variant.devices else Device.SIM
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environ = kept | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -125,7 +125,7 @@ def _hangs(variant: Variant) -> bool:
 
 
 def _end_of(command: list[str], environ: dict[str, str], folder: str, deadline: float) -> tuple[int | None, bytes]:
-    """Return the exit code of a program, None if it had to be killed, and what it wrote."""
+    """Return the exit code of a program, None if it was killed after a timeout, and its output."""
     with tempfile.TemporaryFile() as written:
         options: dict[str, Any] = {"stdout": written, "stderr": written, "env": environ, "cwd": folder}
         with subprocess.Popen(command, start_new_session=True, **options) as program:
@@ -147,13 +147,13 @@ def free_port() -> str:
 
 
 def read_kept() -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Return the kept lines by repro, stack and variant."""
+    """Return the recorded lines by repro, stack and variant."""
     lines = [json.loads(line) for line in MEASURED.read_text("utf-8").splitlines()]
     return {(line["repro"], line["stack"], line["variant"]): line for line in lines}
 
 
 def keep(line: dict[str, Any], repros: Catalogue) -> None:
-    """Put a line into the kept measurements, in the order of the catalogue; those of variants that are gone go."""
+    """Put a line into the recorded measurements, in the order of the catalogue, and drop those of deleted variants."""
     by_run = read_kept() | {(line["repro"], line["stack"], line["variant"]): line}
     ids = {repro.id for repro in repros}
     by_run = {key: kept for key, kept in by_run.items() if key[0] in ids and repros.find(key[0]).variant(key[2])}
@@ -174,33 +174,33 @@ def main() -> None:
     parser.add_argument("--loud", action="store_true", help="only the others")
     parser.add_argument("--failing", action="store_true", help="only variants that fail with the versions of the stack")
     parser.add_argument("--variant", help="only this one")
-    parser.add_argument("--missing", action="store_true", help="only runs that are not kept yet")
+    parser.add_argument("--missing", action="store_true", help="only runs that are not recorded yet")
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
     parser.add_argument(
         "--keep", action="store_true", help="also put the lines into tests/diagnose/watch/measured.jsonl"
     )
     parser.add_argument("repros", nargs="*")
-    asked = parser.parse_args()
-    there = set(read_kept()) if asked.missing else set()
+    arguments = parser.parse_args()
+    there = set(read_kept()) if arguments.missing else set()
 
     def is_wanted(one: Run) -> bool:
-        is_kind = (one.repro.silent or not asked.silent) and not (one.repro.silent and asked.loud)
-        is_named = asked.variant in {None, one.variant.name}
-        return is_kind and is_named and one.key not in there and (one.fails or not asked.failing)
+        is_kind = (one.repro.silent or not arguments.silent) and not (one.repro.silent and arguments.loud)
+        is_named = arguments.variant in {None, one.variant.name}
+        return is_kind and is_named and one.key not in there and (one.fails or not arguments.failing)
 
     repros = catalogue.load()
-    chosen = [repro for repro in repros if not asked.repros or repro.id in asked.repros]
-    runs = [run for run in runs_of(chosen, asked.stack or ["home"]) if is_wanted(run)]
+    chosen = [repro for repro in repros if not arguments.repros or repro.id in arguments.repros]
+    runs = [run for run in runs_of(chosen, arguments.stack or ["home"]) if is_wanted(run)]
     names = {run.stack for run in runs}
     pythons = {name: ensure(stack(name), lambda line: print(line, file=sys.stderr)) for name in names}
-    with ThreadPoolExecutor(asked.jobs) as pool:
+    with ThreadPoolExecutor(arguments.jobs) as pool:
         pending = [pool.submit(run.measure, pythons[run.stack]) for run in runs]
         for done in as_completed(pending):
             line = done.result()
             print(json.dumps(line), flush=True)
             one = runs[pending.index(done)]
             hangs = one.fails and _hangs(one.variant)
-            if asked.keep and hangs == (line["exit"] is None):
+            if arguments.keep and hangs == (line["exit"] is None):
                 keep(line, repros)
 
 

@@ -35,7 +35,7 @@ class EndedError(Exception):
 
 
 def find(name: str, python: Path, *options: str) -> list[str]:
-    """Run a program, with options of its own, under the watch; return the checks that reported.
+    """Run a program with its own options under the watch, and return the checks that reported.
 
     Raises:
         EndedError: the program failed.
@@ -59,8 +59,8 @@ def find(name: str, python: Path, *options: str) -> list[str]:
             *options,
         ]
         environ = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONFAULTHANDLER": "1"}
-        written = _run(command, environ)
-        assert "the watch itself failed" not in written, written
+        output = _run(command, environ)
+        assert "the watch itself failed" not in output, output
         return [json.loads(line)["check"] for line in findings.read_text("utf-8").splitlines()]
 
 
@@ -71,18 +71,18 @@ def _run(command: list[str], environ: dict[str, str]) -> str:
         EndedError: it failed.
         HungError: it did not end in time.
     """
-    with tempfile.TemporaryFile("w+") as written:
-        with subprocess.Popen(command, stdout=written, stderr=written, env=environ, start_new_session=True) as program:
+    with tempfile.TemporaryFile("w+") as output:
+        with subprocess.Popen(command, stdout=output, stderr=output, env=environ, start_new_session=True) as program:
             try:
                 code = program.wait(DEADLINE)
             except subprocess.TimeoutExpired as hung:
                 os.killpg(program.pid, signal.SIGABRT)  # faulthandler prints the stacks
                 program.wait()
                 time.sleep(1)
-                written.seek(0)
-                raise HungError(f"{command} hung:\n{written.read()}") from hung
-        written.seek(0)
-        text = written.read()
+                output.seek(0)
+                raise HungError(f"{command} hung:\n{output.read()}") from hung
+        output.seek(0)
+        text = output.read()
         if code:
             raise EndedError(f"{command} ended with {code}:\n{text}")
         return text
@@ -99,13 +99,13 @@ def main() -> None:
     parser.add_argument("--python", type=Path, required=True)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("names", nargs="*")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     rows = read_reported()
     for row in rows:
-        if not asked.names or row["program"] in asked.names:
-            found = find(row["program"], asked.python)
-            print(row["program"], found, flush=True)
-            row["found"] = found if asked.keep else row["found"]
+        if not arguments.names or row["program"] in arguments.names:
+            checks = find(row["program"], arguments.python)
+            print(row["program"], checks, flush=True)
+            row["found"] = checks if arguments.keep else row["found"]
     LIST.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
 
 

@@ -207,13 +207,15 @@ def traincheck() -> str:
     for error in errors:
         failing, fixed = results_of(error, "failing"), results_of(error, "fixed")
         programs = dict.fromkeys(f"{_short(line)} ({line['stack']})" for line in (*failing, *fixed))
-        said = dict.fromkeys(name for line in failing for name in line["findings"])
-        silent = "" if not fixed else ", ".join(name for line in fixed for name in line["findings"]) or "silent"
+        reported = dict.fromkeys(name for line in failing for name in line["findings"])
+        in_fixed = "" if not fixed else ", ".join(name for line in fixed for name in line["findings"]) or "no finding"
         name = f"[{error.name}]({_SCRIPTS}/{error.name})"
-        cells = [name, error.about, "; ".join(programs), ", ".join(said), silent, error.reason]
+        cells = [name, error.about, "; ".join(programs), ", ".join(reported), in_fixed, error.reason]
         lines.append(f"| {' | '.join(cells)} |")
     found = sum(map(is_found, errors))
-    return f"{found} of {len(errors)} are found, and their fixed programs are silent.\n\n" + "\n".join(lines) + "\n"
+    return (
+        f"{found} of {len(errors)} are found, and their fixed programs give no finding.\n\n" + "\n".join(lines) + "\n"
+    )
 
 
 def _short(line: dict[str, Any]) -> str:

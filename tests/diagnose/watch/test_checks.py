@@ -118,7 +118,7 @@ FILES = {
 }
 """The file of each training."""
 EXPECTED = FOUND | STATES | SWITCHED | FAULTS | FAULTS_KEPT
-"""What speaks, by training; nothing for others."""
+"""The checks that report, by training; none for others."""
 COLD = ("plain", "compiled", "resumed_without_scheduler")
 """Trainings that are watched in interpreters of their own, which the watch enters before torch is imported."""
 
@@ -140,7 +140,7 @@ def python(request: pytest.FixtureRequest, current_python: Path, warm_python: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", OPTIONS, ids=" ".join)
-def test_options_choose_what_speaks(arguments: tuple[str, ...], python: Path, tmp_path: Path) -> None:
+def test_options_choose_the_checks_that_report(arguments: tuple[str, ...], python: Path, tmp_path: Path) -> None:
     name, *options = arguments
     found = watch(python, tmp_path, FILES[name], name, str(tmp_path / "watched.pt"), options=tuple(options))
     assert found == OPTIONS[arguments]

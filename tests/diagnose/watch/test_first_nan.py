@@ -93,7 +93,7 @@ def test_nothing_is_said_about_values_that_reach_no_step(name: str, warm_python:
     assert have_same_bits(plain, tmp_path / "watched.pt")
 
 
-def test_it_is_silent_unless_it_is_asked_for(warm_python: Path, tmp_path: Path) -> None:
+def test_it_reports_nothing_unless_it_is_requested(warm_python: Path, tmp_path: Path) -> None:
     found = watch(warm_python, tmp_path, "not_finite.py", "constant_row_in_a_module", str(tmp_path / "watched.pt"))
     assert found == ["weights_not_finite"]
 

@@ -20,7 +20,7 @@ def watch(folder: Path, every: int = 0, only: str = "", skip: str = "", also: st
 
 
 @pytest.mark.parametrize(
-    ("only", "skip", "speaks"),
+    ("only", "skip", "is_enabled"),
     [
         ("", "", True),
         ("gradients_differ", "", True),
@@ -33,12 +33,12 @@ def watch(folder: Path, every: int = 0, only: str = "", skip: str = "", also: st
         ("gradients", "gradients_differ_bypassed", False),
     ],
 )
-def test_the_first_words_of_a_name_choose_a_check(only: str, skip: str, *, speaks: bool, tmp_path: Path) -> None:
-    assert watch(tmp_path, only=only, skip=skip).is_enabled("gradients_differ_bypassed") == speaks
+def test_the_first_words_of_a_name_choose_a_check(only: str, skip: str, *, is_enabled: bool, tmp_path: Path) -> None:
+    assert watch(tmp_path, only=only, skip=skip).is_enabled("gradients_differ_bypassed") == is_enabled
 
 
 @pytest.mark.parametrize(
-    ("only", "skip", "also", "asked", "speaks"),
+    ("only", "skip", "also", "requested", "is_enabled"),
     [
         ("", "", "", False, True),
         ("", "", "nan", True, True),
@@ -49,11 +49,11 @@ def test_the_first_words_of_a_name_choose_a_check(only: str, skip: str, *, speak
         ("", "nan_output", "nan", True, False),
     ],
 )
-def test_some_checks_are_asked_for(
-    only: str, skip: str, also: str, *, asked: bool, speaks: bool, tmp_path: Path
+def test_some_checks_are_requested_for(
+    only: str, skip: str, also: str, *, requested: bool, is_enabled: bool, tmp_path: Path
 ) -> None:
     one = watch(tmp_path, only=only, skip=skip, also=also)
-    assert (one.is_requested("nan"), one.is_enabled("nan_output")) == (asked, speaks)
+    assert (one.is_requested("nan"), one.is_enabled("nan_output")) == (requested, is_enabled)
 
 
 def test_every_adds_steps_to_those_that_double(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ REPORTED = read_reported()
 @pytest.mark.long(keep=6)
 @pytest.mark.slow
 @pytest.mark.parametrize("row", REPORTED, ids=[row["program"] for row in REPORTED])
-def test_the_checks_that_spoke_speak_again(row: dict[str, Any], warm_python: Path) -> None:
+def test_the_checks_that_reported_report_again(row: dict[str, Any], warm_python: Path) -> None:
     assert find(row["program"], warm_python, "fork") == row["found"]
 
 

@@ -1,4 +1,4 @@
-"""The errors that TrainCheck has published: what the watch says of each, with a reason where it is silent."""
+"""The errors that TrainCheck has published: the findings of the watch in each, with a reason where there is none."""
 
 from __future__ import annotations
 

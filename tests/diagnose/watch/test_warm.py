@@ -1,4 +1,4 @@
-"""The warm interpreter ends and speaks as the cold one does, and a script finds nothing of another in it."""
+"""The warm interpreter exits and reports as the cold one does, and keeps nothing of a script for the next."""
 
 from __future__ import annotations
 

@@ -156,6 +156,7 @@ class Digested:
 
 
 def _sample_of(tensor: Tensor) -> Tensor:
+    """Return a copy of evenly spaced elements of a contiguous tensor, of shape (n,)."""
     return tensor.detach().view(-1)[:: tensor.numel() // _SAMPLE].clone()
 
 

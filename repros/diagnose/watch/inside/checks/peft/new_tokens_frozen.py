@@ -167,10 +167,12 @@ def _weight(part: Module) -> Tensor:
 
 
 def _rows(part: Module, first: int) -> Tensor:
+    """Return a copy of a weight's rows from `first` on, of shape (tokens, columns), both limited, in float32."""
     return _weight(part).detach()[first : first + _MOST_ROWS, :_MOST_COLUMNS].float().cpu().clone()
 
 
 def _corner(parameter: Tensor) -> Tensor:
+    """Return a copy of the first elements of a parameter of any shape, of shape (n,), in float32."""
     return parameter.detach().reshape(-1)[:_MOST_COLUMNS].float().cpu().clone()
 
 

@@ -183,6 +183,7 @@ def _tensor(inputs: Args) -> Tensor | None:
 
 
 def _sample_of(tensor: Tensor) -> Tensor:
+    """Return a copy of at most `_SAMPLE` evenly spaced elements of a tensor of any shape, of shape (n,)."""
     import torch
 
     with torch.no_grad():

@@ -115,6 +115,7 @@ class _Switches:
                 self._estimated.discard(module)
                 return
             with torch.no_grad():
+                # `weight` has the shape (rows, columns), `v` (columns,), `u` and `product` (rows,).
                 weight = hook.reshape_weight_to_matrix(getattr(module, f"{hook.name}_orig"))
                 product = torch.mv(weight, getattr(module, f"{hook.name}_v"))
                 norm, sigma = product.norm().item(), torch.dot(getattr(module, f"{hook.name}_u"), product).item()

@@ -78,6 +78,7 @@ class _Collated:
     def _check_for_end(
         self, padding: int, examples: Sequence[object], ids: Tensor, mask: Tensor, labels: Tensor
     ) -> None:
+        """Report ends of texts masked as padding; `ids`, `mask` and `labels` have the shape (batch, length)."""
         if _may_be_padded(padding, examples):
             return
         is_later = mask.cumsum(-1) > 1
@@ -90,6 +91,7 @@ class _Collated:
             self._watch.report("end_of_text_not_learned", text, numbers={"token": padding, "masked": lost})
 
     def _check_for_given(self, padding: int, examples: Sequence[object], mask: Tensor, labels: Tensor) -> None:
+        """Report replaced labels of samples; `mask` and `labels` have the shape (batch, length)."""
         replaced = 0
         for example, counts, made in zip(examples, mask.tolist(), labels.tolist()):
             given = _numbers(example.get("labels")) if isinstance(example, Mapping) else None

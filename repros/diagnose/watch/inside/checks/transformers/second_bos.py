@@ -81,6 +81,7 @@ class _Calls:
             self._watch.report("assistant_mask_empty", text, numbers={"tokens": len(rows[0])})
 
     def numbered(self, args: Args, kwargs: Kwargs) -> None:
+        """Check the arguments of a model with learned positions: `input_ids` and mask of shape (batch, length)."""
         if not self._is_inspected("numbered") or len(args) > len(_ARGUMENTS):
             return
         given = {**dict(zip(_ARGUMENTS, args)), **kwargs}
