@@ -1,1 +1,1 @@
-"""What to do about a known failure: `repros audit` (versions), `repros report` (upstream issues), `repros export`."""
+"""Advice about documented failures: `repros audit` (versions), `repros report` (upstream issues), `repros export`."""

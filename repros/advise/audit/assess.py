@@ -1,4 +1,4 @@
-"""Comparison of a subject with the catalogue. Pure: equal arguments give equal assessments."""
+"""Compare a subject with the catalogue, without side effects."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _STATUSES = {
     Overlap.NONE: AuditStatus.CLEAR,
     Overlap.UNKNOWN: AuditStatus.UNKNOWN,
 }
-Answers = list[tuple[AnyOf, Overlap]]
+Evaluated = list[tuple[AnyOf, Overlap]]
 
 
 def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Iterator[Assessment]:
-    """Yield an assessment for every repro, in the catalogue's order."""
+    """Yield an assessment of each repro, in the catalogue's order."""
     measured = group_by_repro(evidence)
     for repro in repros:
         status, conditions = _judge(repro, subject)
@@ -46,50 +46,50 @@ def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Ite
 
 
 def _judge(repro: Repro, subject: Subject) -> tuple[AuditStatus, tuple[Condition, ...]]:
-    """Return whether a failure concerns a subject, and the conditions that explain it."""
+    """Return whether a failure affects a subject, and the conditions that explain it."""
 
-    def answers(conditions: Iterable[AnyOf]) -> Answers:
+    def evaluate(conditions: Iterable[AnyOf]) -> Evaluated:
         return [(condition, condition.evaluate(partial(_compare, subject))) for condition in conditions]
 
-    affected = answers([*repro.affected, *_present_packages(repro)])
-    exists = answers(existence(repro, repro.failing))
-    absent = all_overlap(overlap for _, overlap in answers(map(_presence, repro.packages))) is Overlap.NONE
-    found = all_overlap(overlap for _, overlap in (*affected, *exists))
+    affected = evaluate([*repro.affected, *_present_packages(repro)])
+    exists = evaluate(existence(repro, repro.failing))
+    absent = all_overlap(overlap for _, overlap in evaluate(map(_presence, repro.packages))) is Overlap.NONE
+    documented = all_overlap(overlap for _, overlap in (*affected, *exists))
     there = Overlap.NONE if absent else all_overlap(overlap for _, overlap in exists)
-    gaps = find_unmet(repro, repro.failing, subject.meets)
-    settled = settle(found, there, gaps)
+    unmet = find_unmet(repro, repro.failing, subject.meets)
+    settled = settle(documented, there, unmet)
     status = _STATUSES[settled]
     explained = [
         *(_explanation(affected, status, subject) if absent or there is not Overlap.NONE else ()),
-        *(_explanation(_telling(exists, repro, subject), status, subject, Aspect.EXISTS, repro.exists_source)),
-        *(_gap_conditions(gaps, subject) if settled is not found else ()),
+        *(_explanation(_informative(exists, repro, subject), status, subject, Aspect.EXISTS, repro.exists_source)),
+        *(_unmet_conditions(unmet, subject) if settled is not documented else ()),
     ]
     return status, tuple(explained)
 
 
-def _telling(exists: Answers, repro: Repro, subject: Subject) -> Iterator[tuple[AnyOf, Overlap]]:
-    """Yield the answers about what exists that say more than those about the affected ranges do."""
+def _informative(exists: Evaluated, repro: Repro, subject: Subject) -> Iterator[tuple[AnyOf, Overlap]]:
+    """Yield the conditions on the existence of the affected feature that the affected ranges do not imply."""
     for condition, overlap in exists:
         listed = any(subject.find_name(term.package) for term in condition.terms)
         if overlap is Overlap.NONE or (overlap is not Overlap.ALL and listed and condition not in repro.affected):
             yield condition, overlap
 
 
-def _gap_conditions(gaps: Iterable[UnmetRequirement], subject: Subject) -> Iterator[Condition]:
+def _unmet_conditions(unmet: Iterable[UnmetRequirement], subject: Subject) -> Iterator[Condition]:
     """Yield a condition for each requirement of the script that the subject does not meet."""
-    for gap in gaps:
-        for name in subject.find_names(canonicalize_name(gap.requirement.name)):
+    for requirement in (one.requirement for one in unmet):
+        for name in subject.find_names(canonicalize_name(requirement.name)):
             constraints = subject.constraints[name]
-            found = subject.overlap_of(constraints, gap.requirement.specifier)
-            if found is not Overlap.ALL:
-                yield Condition(gap.requirement, found, name, constraints, aspect=Aspect.NEEDED)
+            overlap = subject.overlap_of(constraints, requirement.specifier)
+            if overlap is not Overlap.ALL:
+                yield Condition(requirement, overlap, name, constraints, aspect=Aspect.NEEDED)
 
 
 def _possible(repro: Repro) -> Iterator[AnyOf]:
-    """Yield the conditions under which releases may have a failure: those that have it, and those of which none knows.
+    """Yield the conditions under which releases may have a failure: affected releases, and unmeasured ones.
 
-    The script cannot run on a release outside of its needs, so that one is free of the failure only if what fails does
-    not exist there.
+    The script cannot run on a release outside of its requirements. Such a release is unaffected only if it lacks the
+    affected feature.
     """
     needs = [Term(needed, negated=True) for needed in repro.needs(repro.failing) if needed.specifier]
     for condition in repro.affected:
@@ -99,13 +99,13 @@ def _possible(repro: Repro) -> Iterator[AnyOf]:
 
 
 def _present_packages(repro: Repro) -> Iterator[AnyOf]:
-    """Yield a condition for each package that the failure is in and that no range of its own requires."""
+    """Yield a condition for each package of the failure without an affected range."""
     with_range = {canonicalize_name(condition.only.name) for condition in repro.affected if condition.only}
     return (_presence(package) for package in repro.packages if canonicalize_name(package) not in with_range)
 
 
 def _presence(package: str) -> AnyOf:
-    """Return the condition that a package is there."""
+    """Return the condition that a package is present."""
     return AnyOf((Term(_requirement(package)),))
 
 
@@ -115,10 +115,9 @@ def _requirement(text: str) -> Requirement:
 
 
 def _compare(subject: Subject, term: Term) -> Overlap:
-    """Return how many of the subject's releases lie in a term's range.
+    """Return the overlap of the subject's releases with a term's range.
 
-    A package that would free the subject of a failure, and that it does not list, counts as absent: this errs towards
-    a failure.
+    An unlisted package whose presence would avoid the failure counts as absent: this errs on the side of a report.
     """
     if term.negated and subject.find_name(term.package) is None:
         return Overlap.NONE
@@ -126,9 +125,9 @@ def _compare(subject: Subject, term: Term) -> Overlap:
 
 
 def _compare_names(subject: Subject, term: Term) -> Iterator[tuple[str | None, tuple[Constraint, ...], Overlap]]:
-    """Yield each name under which the subject has a term's package, with its constraints and how they compare.
+    """Yield each distribution of a term's package in the subject, with its constraints and their overlap.
 
-    That the package is there is said once. None stands for a package that is not listed.
+    The presence of the package is yielded once. None represents an unlisted package.
     """
     names = subject.find_names(term.package)
     if not names:
@@ -139,7 +138,7 @@ def _compare_names(subject: Subject, term: Term) -> Iterator[tuple[str | None, t
 
 
 def _explanation(
-    answers: Iterable[tuple[AnyOf, Overlap]],
+    evaluated: Iterable[tuple[AnyOf, Overlap]],
     status: AuditStatus,
     subject: Subject,
     aspect: Aspect = Aspect.AFFECTED,
@@ -147,24 +146,24 @@ def _explanation(
 ) -> Iterator[Condition]:
     """Yield the terms that explain a status, of the conditions that decide it.
 
-    That a package is there explains nothing where a range of it does.
+    The presence of a package is omitted if a range of it explains the status.
     """
     deciding = {AuditStatus.CLEAR: {Overlap.NONE}, AuditStatus.UNKNOWN: {Overlap.UNKNOWN}}.get(status, {*Overlap})
     explained: set[str] = set()
-    for condition, overlap in answers:
+    for condition, overlap in evaluated:
         for term in condition.terms if overlap in deciding else ():
             if term.evaluate(partial(_compare, subject)) is overlap:
                 if not term.requirement.specifier and term.package in explained:
                     continue
                 explained.add(term.package)
                 yield from (
-                    Condition(term.requirement, found, name, constraints, term.negated, aspect, source)
-                    for name, constraints, found in _compare_names(subject, term)
+                    Condition(term.requirement, name_overlap, name, constraints, term.negated, aspect, source)
+                    for name, constraints, name_overlap in _compare_names(subject, term)
                 )
 
 
 def _exceptions(repro: Repro, status: AuditStatus, subject: Subject) -> Iterator[Variant]:
-    """Yield the variants that fail where the failure is documented not to occur, or do not where it is."""
+    """Yield the variants that fail on unaffected releases, or do not fail on affected ones."""
     documented = Overlap.ALL if status is AuditStatus.AFFECTED else Overlap.NONE
     if status not in {AuditStatus.AFFECTED, AuditStatus.CLEAR}:
         return
@@ -181,7 +180,7 @@ def _exceptions(repro: Repro, status: AuditStatus, subject: Subject) -> Iterator
 
 
 def _usable_workarounds(repro: Repro, subject: Subject) -> Iterator[Variant]:
-    """Yield the variants that are a fix or a workaround and whose requirements the subject may meet."""
+    """Yield the fixes and workarounds whose requirements the subject may meet."""
     for variant in repro.variants:
         overlaps = {_compare(subject, Term(required)) for required in repro.own_requirements(variant)}
         if variant.role is Role.WORKS and Overlap.NONE not in overlaps:

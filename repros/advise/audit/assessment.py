@@ -1,4 +1,4 @@
-"""An assessment: whether one documented failure concerns a subject, and why."""
+"""An assessment: whether one documented failure affects a subject, and the conditions that explain it."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _VERBS = {
 
 
 class AuditStatus(StrEnum):
-    """Whether a failure concerns a subject."""
+    """Whether a failure affects a subject."""
 
     AFFECTED = "affected"
-    """Every condition holds."""
+    """Every condition is met."""
     POSSIBLE = "possible"
-    """Some of the allowed releases are affected: it depends on which one is installed."""
+    """Some of the allowed releases are affected: it depends on the installed one."""
     UNKNOWN = "unknown"
-    """The subject does not list a package of the condition, or not its version; or nothing was measured with it."""
+    """The subject lacks a package of a condition, or its version, or no measurement covers its releases."""
     CLEAR = "clear"
-    """A condition does not hold, with releases that were measured, or that do not have what fails."""
+    """A condition is not met, with measured releases, or with releases that lack the affected feature."""
 
 
 class Aspect(StrEnum):
-    """What a version range is about."""
+    """The subject of a version range."""
 
     AFFECTED = "affected"
-    """The releases that have the failure, as measured."""
+    """The releases with the failure, as measured."""
     EXISTS = "exists"
-    """The releases that have what fails, as upstream documents it."""
+    """The releases with the affected feature, as documented upstream."""
     NEEDED = "needed"
-    """The releases that the script needs to run; others were not measured."""
+    """The releases that the script requires; others were not measured."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Condition:
     requirement: Requirement
     overlap: Overlap
     package: str | None
-    """The package's name in the subject; None if the subject does not list it."""
+    """The distribution in the subject; None if the subject does not list it."""
     constraints: tuple[Constraint, ...]
     negated: bool = False
     """Whether the failure depends on the absence of these releases."""
@@ -66,22 +66,22 @@ class Condition:
     def __str__(self) -> str:
         """Return `lightning 2.1.3 (requirements.txt:3) is in lightning>=2.1,<2.4`."""
         if self.package is None:
-            without = f", and {format_requirement(self.requirement)} would be free of it" if self.negated else ""
+            without = f", and {format_requirement(self.requirement)} would be unaffected" if self.negated else ""
             return f"{self.requirement.name} is not listed{without}"
-        found = f"{self.package} {self._constraints_text()}"
+        listed = f"{self.package} {self._constraints_text()}"
         range_ = format_requirement(self.requirement)
         if not self.requirement.specifier:
-            return f"{found}: every release"
+            return f"{listed}: every release"
         if self.aspect is Aspect.NEEDED:
-            return not_measured(self.requirement, self.overlap, found)
-        where = f"{found} {_VERBS[self.overlap]} {range_}"
-        return f"{where}, the releases that have what fails ({self.source})" if self.source else where
+            return not_measured(self.requirement, self.overlap, listed)
+        where = f"{listed} {_VERBS[self.overlap]} {range_}"
+        return f"{where}, the releases with the affected feature ({self.source})" if self.source else where
 
     def _constraints_text(self) -> str:
-        """Return the constraints that matter: those that allow the range, or, of a script's needs, others."""
+        """Return the relevant constraints: those that overlap the range, or, of a script's requirements, the others."""
         overlaps = {constraint: constraint.overlap_with(self.requirement.specifier) for constraint in self.constraints}
-        beside = Overlap.ALL if self.aspect is Aspect.NEEDED else Overlap.NONE
-        relevant = [constraint for constraint, overlap in overlaps.items() if overlap is not beside]
+        irrelevant = Overlap.ALL if self.aspect is Aspect.NEEDED else Overlap.NONE
+        relevant = [constraint for constraint, overlap in overlaps.items() if overlap is not irrelevant]
         shown = [*dict.fromkeys(map(str, relevant or self.constraints))]
         more = f" or {len(shown) - _MOST_CONSTRAINTS} more" if len(shown) > _MOST_CONSTRAINTS else ""
         return " or ".join(shown[:_MOST_CONSTRAINTS]) + more
@@ -96,11 +96,11 @@ class Assessment:
     conditions: tuple[Condition, ...]
     """The conditions that explain the status."""
     fixed: tuple[str, ...]
-    """Releases without the failure above the subject's, the nearest first, each sufficient alone: `lightning>=2.4`."""
+    """Newer releases without the failure, the nearest first, each sufficient alone: `lightning>=2.4`."""
     unaffected: tuple[str, ...]
-    """Older releases without the failure, such as those before it came."""
+    """Older releases without the failure, such as those before its introduction."""
     workarounds: tuple[Variant, ...]
     """Fixes and workarounds whose requirements the subject may meet."""
     exceptions: tuple[Variant, ...]
-    """Of an affected subject, the failing variants that do not fail on it; of an unaffected one, those that do."""
+    """For an affected subject, the failing variants that do not fail on it; for an unaffected one, those that do."""
     evidence: EvidenceSummary

@@ -1,4 +1,4 @@
-"""The evidence for an assessment: the stacks and devices on which the failure was measured, and with which versions."""
+"""The evidence for an assessment: the stacks, devices and versions with which the failure was measured."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ class EvidenceSummary:
     """The measurements in which the variant `failing` showed the failure."""
 
     same_versions: tuple[str, ...]
-    """Stacks that have the audited versions of the packages that the failure is in."""
+    """Stacks with the audited versions of the failure's packages."""
     other_versions: tuple[str, ...]
-    """Stacks that have other versions of them."""
+    """Stacks with other versions of them."""
     devices: tuple[Device, ...]
-    """The devices of these measurements."""
     documented_only: tuple[Device, ...]
     """Devices in the header without such a measurement."""
 
@@ -59,8 +58,8 @@ def summarise_evidence(repro: Repro, subject: Subject, evidence: Evidence) -> Ev
     other: dict[str, None] = {}
     devices: dict[Device, None] = {}
     for unit, measurement in evidence.items():
-        seen = measurement.variants.get("failing")
-        if seen is None or not seen.verdict.shows_failure:
+        failing = measurement.variants.get("failing")
+        if failing is None or not failing.verdict.shows_failure:
             continue
         devices[unit.device] = None
         (same if _has_versions(subject, packages, measurement.versions) else other)[unit.stack] = None

@@ -1,4 +1,4 @@
-"""Ignores: failures that a project accepts, each with a reason and a last day.
+"""Ignores: failures that a project accepts, each with a reason and an expiry date.
 
 [tool.repros.audit]
 ignore = [{ id = "RPR-0005", reason = "the teacher is frozen", until = 2027-01-31 }]
@@ -36,7 +36,7 @@ class Ignore:
 
 
 def index_ignores(ignores: Iterable[Ignore], catalogue: Catalogue) -> dict[str, Ignore]:
-    """Return the ignores by repro id; of two for one repro, the one that lasts longer.
+    """Return the ignores by repro id; of two for one repro, the one that expires later.
 
     Raises:
         UnknownNameError: an id that no repro has.
@@ -45,7 +45,7 @@ def index_ignores(ignores: Iterable[Ignore], catalogue: Catalogue) -> dict[str, 
 
 
 def find_pyproject(folder: Path) -> Path | None:
-    """Return the nearest `pyproject.toml` in a folder or above it; None also if that is another user's."""
+    """Return the nearest `pyproject.toml` in a folder or its parents; None if it belongs to another user."""
     folder = folder.absolute()
     candidates = (parent / "pyproject.toml" for parent in (folder, *folder.parents))
     nearest = next((file for file in candidates if file.is_file()), None)

@@ -13,10 +13,9 @@ from repros.model.ranges import sample
 
 @cache
 def compare_ranges(allowed: SpecifierSet, affected: SpecifierSet) -> Overlap:
-    """Return how many of the releases in `allowed` lie in `affected`.
+    """Return the overlap of the releases in `allowed` with `affected`.
 
-    Which versions were really released is unknown here, so the answer is about all possible releases and the versions
-    that the ranges name.
+    The published versions are unknown here, so the result is about all possible releases and the ranges' own versions.
     """
     candidates = [version for version in sample(allowed, affected) if _contains(allowed, version)]
     if not candidates:

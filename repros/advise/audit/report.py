@@ -13,27 +13,27 @@ from repros.advise.audit.subject import Subject
 
 @dataclass(frozen=True)
 class AuditReport:
-    """Everything to show about one subject."""
+    """The result of an audit of one subject."""
 
     subject: Subject
     assessments: tuple[Assessment, ...]
-    """An assessment for each repro in the catalogue's order, without the ignored ones."""
+    """An assessment of each repro in the catalogue's order, without the ignored ones."""
     ignored: tuple[tuple[Assessment, Ignore], ...]
     """Assessments that an ignore suppresses."""
     expired: tuple[Ignore, ...]
-    """Ignores past their last day; their assessments count."""
+    """Expired ignores; their assessments are not suppressed."""
     unused: tuple[Ignore, ...]
-    """Ignores of failures that do not concern the subject."""
+    """Ignores of failures that do not affect the subject."""
 
     def with_status(self, *statuses: AuditStatus) -> list[Assessment]:
-        """Return the assessments of these statuses."""
+        """Return the assessments with these statuses."""
         return [assessment for assessment in self.assessments if assessment.status in statuses]
 
 
 def build_report(
     subject: Subject, assessments: Iterable[Assessment], ignores: Mapping[str, Ignore], today: dt.date
 ) -> AuditReport:
-    """Return the report, with the assessments apart that are ignored today."""
+    """Return the report; assessments with an ignore that is valid today are separate."""
     shown, ignored = [], []
     concerned = set()
     for assessment in assessments:

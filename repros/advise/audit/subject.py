@@ -52,12 +52,12 @@ class Constraint:
 
     @cached_property
     def allows(self) -> tuple[object, ...]:
-        """What it allows, wherever it stands; a post release has the code of its release, and so has a build."""
+        """The allowed releases without the location; a post release or a build has the code of its release."""
         pin = self.version and (Version(self.version.base_version), self.version.pre, self.version.dev)
         return (pin, self.releases, self.marker, self.required)
 
     def overlap_with(self, releases: SpecifierSet) -> Overlap:
-        """Return how many of the allowed releases lie in a range."""
+        """Return the overlap of the allowed releases with a range."""
         if self.version is not None:
             return Overlap.ALL if releases.contains(self.version, prereleases=True) else Overlap.NONE
         if self.releases is None:
@@ -74,20 +74,20 @@ class Subject:
     constraints: Mapping[str, tuple[Constraint, ...]]
     """By canonical package name, with `python` for the interpreter."""
     complete: bool
-    """Whether a package that is not listed is absent: true of locks and environments."""
+    """Whether an unlisted package is absent, as in locks and environments."""
     unparsed: tuple[str, ...] = field(default=())
-    """A sentence for each entry that could not be parsed; the packages in it are unknown."""
+    """A sentence for each entry that cannot be parsed; its packages are unknown."""
 
     def find_names(self, package: str) -> tuple[str, ...]:
-        """Return the names under which the subject has a package's code; of names with equal releases, the first.
+        """Return the distributions in the subject that have a package's code; of those with equal releases, the first.
 
-        Each distribution has a copy of its own, and which of them a program imports is not known.
+        Each distribution has its own copy, and it is unknown which of them a program imports.
         """
         names = tuple(name for name in distributions_of(package) if name in self.constraints)
-        if not names[1:]:  # thousands of constraints are not compared for nothing
+        if not names[1:]:  # avoids a comparison of thousands of constraints
             return names
-        found = {tuple(one.allows for one in self.constraints[name]): name for name in reversed(names)}
-        return tuple(name for name in names if name in found.values())
+        first = {tuple(one.allows for one in self.constraints[name]): name for name in reversed(names)}
+        return tuple(name for name in names if name in first.values())
 
     def find_name(self, package: str) -> str | None:
         """Return the first name under which the subject has the package, or None."""
@@ -98,25 +98,24 @@ class Subject:
         return tuple(constraint for name in self.find_names(package) for constraint in self.constraints[name])
 
     def overlap_with(self, package: str, releases: SpecifierSet) -> Overlap:
-        """Return how many of a package's allowed releases lie in a range; an empty range asks for its presence."""
+        """Return the overlap of a package's allowed releases with a range; an empty range asks for its presence."""
         constraints = self.constraints_on(package)
         if not constraints:
             return Overlap.NONE if self.complete else Overlap.UNKNOWN
         return self.overlap_of(constraints, releases)
 
     def overlap_of(self, constraints: Collection[Constraint], releases: SpecifierSet) -> Overlap:
-        """Return how many of the releases that some constraints allow, of which there is one, lie in a range."""
-        found = {constraint.overlap_with(releases) for constraint in constraints}
-        if len(found) > 1:
-            return Overlap.UNKNOWN if found == {Overlap.UNKNOWN, Overlap.NONE} else Overlap.SOME
-        (only,) = found
-        # A marker may apply nowhere, and a `-c` line installs nothing; the entries of a lock are installed.
+        """Return the overlap of the releases that at least one constraint allows with a range."""
+        overlaps = {constraint.overlap_with(releases) for constraint in constraints}
+        if len(overlaps) > 1:
+            return Overlap.UNKNOWN if overlaps == {Overlap.UNKNOWN, Overlap.NONE} else Overlap.SOME
+        (only,) = overlaps
+        # A marker may never apply, and a `-c` line installs nothing; the entries of a lock are installed.
         certain = self.complete or any(constraint.required and not constraint.marker for constraint in constraints)
         return Overlap.SOME if only is Overlap.ALL and not certain else only
 
     def meets(self, requirement: Requirement) -> Overlap:
-        """Return how many of a package's known releases meet a requirement; all if it is not listed, or no release."""
+        """Return the overlap of a package's known releases with a requirement; ALL if none is known."""
         constraints = self.constraints_on(canonicalize_name(requirement.name))
-        found = {constraint.overlap_with(requirement.specifier) for constraint in constraints}
-        known = found - {Overlap.UNKNOWN}
+        known = {constraint.overlap_with(requirement.specifier) for constraint in constraints} - {Overlap.UNKNOWN}
         return Overlap.SOME if len(known) > 1 else next(iter(known), Overlap.ALL)

@@ -1,4 +1,4 @@
-"""Folding: of each branch that asks for the variant, the part that the chosen variants take."""
+"""Fold branches: replace each test of the variant by the branch that the chosen variants take."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class _UndecidedError(Exception):
 
 
 def fold(text: str, chosen: Sequence[str]) -> str:
-    """Return a script without the branches that none of the chosen variants takes.
+    """Return a script without the branches that no chosen variant takes.
 
-    A test is decided if it has one answer for all of them: `variant == "fixed"`, `variant in (...)`,
-    `variant.startswith(...)`, and what is made of these with `not`, `and` and `or`.
+    A test is folded if it has the same value for all of them: `variant == "fixed"`, `variant in (...)`,
+    `variant.startswith(...)`, and combinations with `not`, `and` and `or`.
     """
     while edit := next(_edits(SourceText(text), chosen), None):
         text = edit.apply(text)
@@ -28,10 +28,10 @@ def fold(text: str, chosen: Sequence[str]) -> str:
 
 def _edits(source: SourceText, chosen: Sequence[str]) -> Iterator[SourceEdit]:
     for block in blocks(source.tree):
-        for place, statement in enumerate(block):
+        for index, statement in enumerate(block):
             if isinstance(statement, ast.If) and (answer := _answer(statement.test, chosen)) is not None:
                 yield _fold_if(source, statement, answer, is_alone=len(block) == 1)
-            if isinstance(statement, _ENDS) and place + 1 < len(block):
+            if isinstance(statement, _ENDS) and index + 1 < len(block):
                 yield source.replace_lines(last_line(statement) + 1, last_line(block[-1]))
     for node in ast.walk(source.tree):
         if isinstance(node, ast.IfExp) and (answer := _answer(node.test, chosen)) is not None:
@@ -64,7 +64,7 @@ def _dedent(text: str) -> str:
 
 
 def _answer(test: ast.expr, chosen: Sequence[str]) -> bool | None:
-    """Return what a test is for all the variants; None if they differ, or if it depends on more than the variant."""
+    """Return a test's value for all variants; None if the values differ, or depend on more than the variant."""
     if not any(isinstance(node, ast.Name) and node.id == "variant" for node in ast.walk(test)):
         return None
     try:

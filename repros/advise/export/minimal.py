@@ -1,8 +1,8 @@
-"""A repro's script reduced to chosen variants: what somebody upstream reads in a bug report.
+"""Reduce a repro's script to chosen variants, for a bug report upstream.
 
-The script of the catalogue has every documented fix, and a table for the engine. The minimal one has the variants that
-were asked for and what they use, and no table. With one variant nothing is left to choose: its functions are called by
-name. Comments and layout stay as they are in the catalogue.
+The script of the catalogue has every documented fix, and a table of variants for the engine. The minimal script has the
+chosen variants with the code that they use. If there is only one, it has no table: its functions are called by name.
+Comments and layout are those of the catalogue.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _PARAMETER = re.compile(r"variant(=\"\w*\")?(, )?")
 
 
 def minimal_code(repro: Repro, code: str, variants: Sequence[str]) -> str:
-    """Return a script's code, from its docstring on, with the chosen variants alone.
+    """Return a script's code, from its docstring on, with only the chosen variants.
 
     Args:
         repro: the repro.
-        code: the script behind its header.
-        variants: names of variants; the first one runs by default.
+        code: the script without its header.
+        variants: names of variants; the first one is the default.
 
     Raises:
-        ExportError: the script does not choose its variant as the scripts of the catalogue do.
+        ExportError: the script does not select its variant in the way of the catalogue's scripts.
     """
     text = fold(code, variants)
     source = SourceText(text)
@@ -64,7 +64,7 @@ def _reduce_table(source: SourceText, table: ast.Assign, variants: Sequence[str]
 
 
 def _entries(source: SourceText, table: ast.Assign) -> dict[str, str]:
-    """Return the text of each variant's value in the table; none if it is of another form."""
+    """Return the text of each variant's value in the table; empty if the table has another form."""
     if isinstance(table.value, ast.Dict):
         pairs = zip(table.value.keys, table.value.values, strict=True)
         return {ast.literal_eval(key): source.segment(value) for key, value in pairs if key is not None}
@@ -73,7 +73,7 @@ def _entries(source: SourceText, table: ast.Assign) -> dict[str, str]:
 
 
 def _without_choice(source: SourceText, table: ast.Assign, variant: str) -> str:
-    """Return the script that runs one variant: without the table, the refusal and the parameters for its name."""
+    """Return the script of one variant, without the table, the check of the name, and the parameters for it."""
     entry = _entries(source, table)[variant]
     needs_brackets = isinstance(ast.parse(entry, mode="eval").body, (ast.Lambda, ast.IfExp))
     text = source.text
@@ -96,7 +96,7 @@ def _without_choice(source: SourceText, table: ast.Assign, variant: str) -> str:
 
 
 def _inlined(source: SourceText, entry: str) -> Iterator[SourceEdit]:
-    """Yield the edits that put the variant's own value in the place of the table."""
+    """Yield the edits that replace the table by the variant's own value."""
     for node in ast.walk(source.tree):
         is_refusal = isinstance(node, ast.If) and ast.unparse(node.test) == "variant not in VARIANTS"
         is_table = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "VARIANTS"
@@ -116,7 +116,7 @@ def _without_parameter(source: SourceText) -> Iterator[SourceEdit]:
         uses = sum(isinstance(node, ast.Name) and node.id == function.name for node in ast.walk(source.tree))
         calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and _passes(node, function.name)]
         if uses > len(calls):
-            continue  # somebody else calls it, with the variant's name
+            continue  # another caller passes the variant's name
         for call in calls:
             others = [source.segment(value) for value in call.args if not _is_name(value, "variant")]
             if len(others) < len(call.args):
@@ -128,7 +128,7 @@ def _without_parameter(source: SourceText) -> Iterator[SourceEdit]:
 
 
 def _passes(call: ast.Call, function: str) -> bool:
-    """Return whether a call is one of the function, or hands it on with its arguments: `launch(train, variant)`."""
+    """Return whether a call calls the function, or passes it with its arguments: `launch(train, variant)`."""
     return _is_name(call.func, function) or any(_is_name(value, function) for value in call.args)
 
 
@@ -137,10 +137,10 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 
 def _without_unused(text: str) -> str:
-    """Return the script without the functions, classes and constants that nothing uses."""
+    """Return the script without unused functions, classes and constants."""
     source = SourceText(text)
     used = _used(source.tree)
-    # From the end on, so that the places before stay; what is unused adds nothing to what is used.
+    # In reverse, so that earlier positions stay valid; a removal makes no other name unused.
     for node, following in reversed([*pairwise([*source.tree.body, None])]):
         names = _defined(node) if node else set()
         if node and names and not names & used:
@@ -153,7 +153,7 @@ def _without_unused(text: str) -> str:
 
 
 def _unused_locals(source: SourceText) -> Iterator[SourceEdit]:
-    """Yield the edits that remove local variables of which only branches that are gone made use."""
+    """Yield the edits that remove local variables that only removed branches used."""
     for function in ast.walk(source.tree):
         if not isinstance(function, ast.FunctionDef):
             continue
@@ -174,7 +174,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def _defined(node: ast.stmt) -> set[str]:
-    """Return the names that a function, a class or an assignment of constants defines; none of other statements."""
+    """Return the names that a function, a class or an assignment of constants defines; empty for other statements."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return set() if node.name == "main" else {node.name}
     if isinstance(node, ast.Assign):
@@ -183,14 +183,14 @@ def _defined(node: ast.stmt) -> set[str]:
 
 
 def _used(tree: ast.Module) -> set[str]:
-    """Return the names that the program reads, from what runs at its start on."""
+    """Return the names reachable from the statements that run at import."""
     by_name = {name: node for node in tree.body for name in _defined(node)}
-    waiting = [node for node in tree.body if not _defined(node)]
+    reachable = [node for node in tree.body if not _defined(node)]
     used: set[str] = set()
-    while waiting:
-        new = globals_read(waiting.pop()) - used
+    while reachable:
+        new = globals_read(reachable.pop()) - used
         used |= new
-        waiting += [by_name[name] for name in new if name in by_name]
+        reachable += [by_name[name] for name in new if name in by_name]
     return used
 
 

@@ -1,13 +1,13 @@
 """A repro as an OSV record (https://ossf.github.io/osv-schema, version 1.7), for tools that read advisories.
 
 The events of a package list exactly the versions in its ranges, with one exception: `fixed` names the release with the
-fix, so its pre-releases count as affected, which PEP 440 leaves out of `<2.4` (and OSV's `0` is below all versions). A
-range that begins or ends beside a release has events that no release has: the series 2.6 begins at `2.6.dev0`, and
-`<=2.3` ends at `2.3.post0.dev0`.
+fix, so its pre-releases count as affected, although PEP 440 excludes them from `<2.4` (and OSV's `0` is below all
+versions). If a range starts or ends between releases, its events have versions that are not releases: the series 2.6
+starts at `2.6.dev0`, and `<=2.3` ends at `2.3.post0.dev0`.
 
-OSV lists the affected releases of single packages. It cannot express a failure that needs a range of one package *and*
-a range of another, or one of several: such a record lists the package that the failure is in, with every release that
-may be affected, and a note says what else they need.
+OSV lists the affected releases of single packages. It cannot express a failure that requires a range of one package
+*and* a range of another, or one of several. Such a record lists the package of the failure, with every release that may
+be affected, and a note states the other conditions.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ def _limitation_notes(packages: Sequence[str], conditions: Iterable[AnyOf]) -> I
 
 
 def _unmeasured_notes(repro: Repro) -> Iterator[str]:
-    """Yield a sentence about the releases of which nothing is known, for which OSV has no word."""
+    """Yield a sentence about unmeasured releases, which OSV cannot express."""
     exists = {condition.only.name: condition.only.specifier for condition in repro.exists if condition.only}
     for measured in map(Requirement, repro.measurable):
         there = exists.get(measured.name, SpecifierSet())
-        if intersection([there, measured.specifier]) != there:  # some that have what fails cannot run the script
+        if intersection([there, measured.specifier]) != there:  # some releases with the feature cannot run the script
             known = format_requirement(measured)
             yield f"Note: measured with {known} only; whether other releases of {measured.name} fail is unknown."
 
@@ -103,24 +103,24 @@ def _events(affected: Sequence[Interval]) -> list[Event]:
     for interval, following in zip_longest(affected, affected[1:]):
         introduced = "0" if interval.start == FIRST else str(interval.start)
         if events and events[-1].get("fixed") == introduced:
-            events.pop()  # nothing but pre-releases lies between
+            events.pop()  # there are only pre-releases in between
         else:
             events.append({"introduced": introduced})
         if interval.end is not None:
             release = _release_at(interval.end)
-            # Where only 2.1.dev0 is free, 2.1 is affected again: `fixed: 2.1` would free it.
-            is_free = following is None or release <= following.start
-            events.append({"fixed": str(release if is_free else interval.end)})
+            # If only 2.1.dev0 is unaffected, `fixed: 2.1` would wrongly include 2.1.
+            is_unaffected = following is None or release <= following.start
+            events.append({"fixed": str(release if is_unaffected else interval.end)})
     return events
 
 
 def _release_at(end: Version) -> Version:
-    """Return the release whose development releases begin at a version, or the version itself if none does."""
+    """Return the release whose first development release is this version, or else the version."""
     return Version(end.base_version) if end.dev == 0 and end.pre is None and end.post is None else end
 
 
 def _references(repro: Repro) -> Iterator[dict[str, str]]:
-    """Yield the upstream threads with OSV's types; OSV has none for a fix that is in no release, nor for manuals."""
+    """Yield the upstream threads with OSV's types; OSV has no type for unreleased fixes and for manuals."""
     upstream = repro.upstream
     groups = {
         "REPORT": upstream.reports,
@@ -128,15 +128,14 @@ def _references(repro: Repro) -> Iterator[dict[str, str]]:
         "FIX": (*upstream.fixed_by, *upstream.unreleased_fix),
         "WEB": (*upstream.related, *filter(None, [repro.documented, repro.exists_source])),
     }
-    seen: set[str] = set()
+    types: dict[str, str] = {}
     for type_, urls in groups.items():
         for url in urls:
-            if url not in seen:
-                yield {"type": type_, "url": url}
-            seen.add(url)
+            types.setdefault(url, type_)
+    return ({"type": type_, "url": url} for url, type_ in types.items())
 
 
 def _modification_date(repro: Repro, evidence: Evidence) -> dt.date:
-    """Return the day of the latest evidence, or without evidence the day on which the script was last written."""
+    """Return the date of the latest evidence, or without evidence the date of the script's last change."""
     days = [measurement.date for unit, measurement in evidence.items() if unit.repro == repro.id]
     return max(days) if days else dt.datetime.fromtimestamp(repro.path.stat().st_mtime, tz=dt.UTC).date()

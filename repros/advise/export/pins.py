@@ -23,11 +23,11 @@ class Pins:
     source: str
     """Their origin, as the end of a sentence: `stack 2023-12, on which it was measured`."""
     python: str
-    """`3.11`"""
+    """`3.11`."""
     direct: tuple[str, ...]
     """Requirements for the script's own dependencies."""
     transitive: tuple[str, ...] = ()
-    """Requirements for the dependencies of these; pinned, because newer releases may not be compatible."""
+    """Requirements for their dependencies; pinned, because newer releases may be incompatible."""
 
 
 def pins_of_stack(repro: Repro, stack: Stack, *, measured: bool = False) -> Pins:
@@ -39,7 +39,7 @@ def pins_of_stack(repro: Repro, stack: Stack, *, measured: bool = False) -> Pins
     Args:
         repro: the repro.
         stack: the stack.
-        measured: whether there is evidence of the repro on this stack, which the script then says.
+        measured: whether there is evidence of the repro on this stack; the script's comment then states it.
 
     Raises:
         ExportError: the stack lacks a dependency.
@@ -84,7 +84,7 @@ def pins_of_versions(repro: Repro, versions: Mapping[str, str], python: str) -> 
     known = {name: version for name in _direct_dependencies(repro) if (version := versions.get(name))}
     rest = [str(spec) for spec in repro.dependencies if canonicalize_name(spec.name) not in known]
     return Pins(
-        source="the versions that it was run with",
+        source="the versions of its run",
         python=".".join(python.split(".")[:2]),
         direct=(*(f"{name}=={_public_version(version)}" for name, version in known.items()), *rest),
     )

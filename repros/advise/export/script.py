@@ -1,7 +1,7 @@
-"""A repro as a standalone script: pinned to versions on which it was measured, with one variant as the default.
+"""A repro as a standalone script, pinned to measured versions, with one variant as the default.
 
-The header of a script in the catalogue allows many releases. A reader of the exported file needs the one set of
-versions on which it fails as described: `uv run FILE` makes that environment and runs the script in it.
+The header of a script in the catalogue allows many releases. A reader of the exported file needs one set of versions on
+which it fails as described: `uv run FILE` creates that environment and runs the script in it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def export_script(repro: Repro, pins: Pins, variant: str = "failing", *, documen
     Args:
         repro: the repro.
         pins: the versions for its header.
-        variant: the variant that runs by default.
+        variant: the default variant.
         documented: whether to keep the `[tool.repro]` table.
 
     Raises:
@@ -49,16 +49,16 @@ def export_script(repro: Repro, pins: Pins, variant: str = "failing", *, documen
 
 
 def export_minimal(repro: Repro, pins: Pins, variants: Sequence[str]) -> str:
-    """Return the text of a script that has the chosen variants alone, and no table of this project.
+    """Return the text of a script with only the chosen variants, without the `[tool.repro]` table.
 
     Args:
         repro: the repro.
         pins: the versions for its header.
-        variants: names of variants; the first one runs by default.
+        variants: names of variants; the first one is the default.
 
     Raises:
         UnknownNameError: an unknown variant.
-        ExportError: the script does not choose its variant as the scripts of the catalogue do.
+        ExportError: the script does not select its variant in the way of the catalogue's scripts.
     """
     chosen = [_find(repro, name) for name in dict.fromkeys(variants)]
     choice = ["[variant]"] if len(chosen) > 1 else []
@@ -69,9 +69,9 @@ def export_minimal(repro: Repro, pins: Pins, variants: Sequence[str]) -> str:
 
 
 def export_for_report(repro: Repro, pins: Pins, others: Iterable[str] = ()) -> str:
-    """Return the script that somebody upstream reads: failing, fixed if there is one, and the variants asked for.
+    """Return the script for a bug report: the variants `failing`, `fixed` if there is one, and the requested ones.
 
-    A script that chooses its variant in a way of its own is exported whole, without its table.
+    A script that selects its variant in another way is exported completely, without its table.
 
     Raises:
         ExportError: the script has no `main` whose defaults can be set.
@@ -83,7 +83,7 @@ def export_for_report(repro: Repro, pins: Pins, others: Iterable[str] = ()) -> s
 
 
 def report_variants(repro: Repro, others: Iterable[str] = ()) -> list[str]:
-    """Return the names of failing, of fixed if there is one, and of those asked for, as they stand in the header."""
+    """Return the names of `failing`, `fixed` if there is one, and the requested variants, in the header's order."""
     wanted = {"failing", "fixed", *others}
     return [variant.name for variant in repro.variants if variant.name in wanted]
 
@@ -99,7 +99,7 @@ def _parts(repro: Repro) -> tuple[str, str]:
     """Return the lines in a script's header, and its code from the docstring on."""
     source = repro.path.read_text(encoding="utf-8")
     block = BLOCK.search(source)
-    assert block is not None  # the header was read
+    assert block is not None  # the header was parsed
     return block["content"], source[block.end() :].removeprefix("\n")
 
 
@@ -121,7 +121,7 @@ def _opening_comment(repro: Repro, pins: Pins, variant: Variant, words: Sequence
 
 
 def _hardware_note(repro: Repro, variant: Variant) -> str | None:
-    """Return a sentence about the GPUs that a variant needs; None if it runs on the CPU."""
+    """Return a sentence about the GPUs that a variant requires; None if it runs on the CPU."""
     if Device.CPU in variant.devices:
         return None
     gpus = "a GPU" if repro.minimum == 1 else f"{repro.minimum} GPUs"
@@ -140,7 +140,7 @@ def _header_lines(pins: Pins) -> Iterable[str]:
 
 
 def _comment_lines(lines: Iterable[str]) -> Sequence[str]:
-    """Return lines of TOML as comments, the form that PEP 723 wants, after a check that they are valid."""
+    """Return lines of TOML as comments, as PEP 723 requires, after validating them."""
     toml = list(lines)
     for requirement in tomllib.loads("\n".join(toml))["dependencies"]:
         Requirement(requirement)
@@ -148,7 +148,7 @@ def _comment_lines(lines: Iterable[str]) -> Sequence[str]:
 
 
 def _set_defaults(repro: Repro, variant: Variant, body: str) -> str:
-    """Return the script with defaults of `main` that run the variant, under a strategy that it has.
+    """Return the script with the variant, and one of its strategies, as the defaults of `main`.
 
     Raises:
         ExportError: the script has no `main`.
@@ -158,15 +158,15 @@ def _set_defaults(repro: Repro, variant: Variant, body: str) -> str:
         raise ExportError(f"{repro.path} has no main(variant, strategy, accelerator); it cannot be exported.")
     choices = {"variant": (variant.name,), "strategy": variant.strategies}
 
-    def set_default(found: re.Match[str]) -> str:
-        allowed = choices[found["name"]]
-        return found[0] if found["value"] in allowed else f'{found["name"]}{found["equals"]}"{allowed[0]}"'
+    def set_default(default: re.Match[str]) -> str:
+        allowed = choices[default["name"]]
+        return default[0] if default["value"] in allowed else f'{default["name"]}{default["equals"]}"{allowed[0]}"'
 
     return body[: main.start()] + _DEFAULT.sub(set_default, main[0]) + body[main.end() :]
 
 
 def _add_hardware_check(body: str, repro: Repro, variant: Variant, arguments: int) -> str:
-    """Return the script with a check that ends it with one sentence, before a library fails, if GPUs are missing."""
+    """Return the script with a check that exits with an error message if GPUs are missing, before a library fails."""
     note = _hardware_note(repro, variant)
     start = 'if __name__ == "__main__":\n'
     if note is None or start not in body or not {"sys", "torch"} <= _imported_modules(body):
@@ -180,7 +180,7 @@ def _add_hardware_check(body: str, repro: Repro, variant: Variant, arguments: in
 
 
 def _imported_modules(body: str) -> set[str]:
-    """Return the modules that the script imports under their own names."""
+    """Return the modules that the script imports by `import NAME`."""
     return {alias.name for node in ast.parse(body).body if isinstance(node, ast.Import) for alias in node.names}
 
 

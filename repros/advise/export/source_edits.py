@@ -1,4 +1,4 @@
-"""Edits of Python source by the positions of its syntax tree, so that comments and layout stay as they are."""
+"""Edits of Python source at positions of its syntax tree, which keep comments and layout unchanged."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _BLANK_LINES = re.compile(r"\n{4,}")
 
 @dataclass(frozen=True)
 class SourceEdit:
-    """A piece of a text, by its characters, and what takes its place."""
+    """A replacement of a part of a text, with offsets in characters."""
 
     start: int
     end: int
     text: str = ""
 
     def apply(self, source: str) -> str:
-        """Return the text with the piece replaced."""
+        """Return the text with the part replaced."""
         return source[: self.start] + self.text + source[self.end :]
 
 
@@ -28,7 +28,6 @@ class SourceText:
     """A text with its syntax tree."""
 
     def __init__(self, text: str) -> None:
-        """Parse the text."""
         self.text = text
         self.tree = ast.parse(text)
         self._lines = text.splitlines(keepends=True)
@@ -41,17 +40,17 @@ class SourceText:
         return self.text[self.start(node) : self.end(node)]
 
     def start(self, node: ast.expr) -> int:
-        """Return the place of a node's first character."""
-        return self._place(node.lineno, node.col_offset)
+        """Return the offset of a node's first character."""
+        return self._offset(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr) -> int:
-        """Return the place behind a node's last character."""
+        """Return the offset after a node's last character."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
-        return self._place(node.end_lineno, node.end_col_offset)
+        return self._offset(node.end_lineno, node.end_col_offset)
 
     def line(self, number: int) -> str:
-        """Return a line, counted from 1, with its end."""
+        """Return a line with its line end, by its number from 1."""
         return self._lines[number - 1]
 
     def lines(self, first: int, last: int) -> str:
@@ -67,20 +66,20 @@ class SourceText:
         return SourceEdit(self._starts[first - 1], self._starts[last], text)
 
     def remove(self, statement: ast.stmt) -> SourceEdit:
-        """Remove a statement with the comments right above it."""
+        """Remove a statement with the comments directly above it."""
         first = first_line(statement)
         indent = " " * statement.col_offset
         while first > 1 and self.line(first - 1).startswith(f"{indent}#"):
             first -= 1
         return self.replace_lines(first, last_line(statement))
 
-    def _place(self, line: int, column: int) -> int:
+    def _offset(self, line: int, column: int) -> int:
         text = self._lines[line - 1].encode("utf-8")[:column].decode("utf-8")
         return self._starts[line - 1] + len(text)
 
 
 def first_line(statement: ast.stmt) -> int:
-    """Return the number of a statement's first line, that of its first decorator if it has one."""
+    """Return the number of a statement's first line, including its decorators."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
@@ -107,17 +106,17 @@ def names_loaded(tree: ast.AST) -> set[str]:
 
 
 def globals_read(statement: ast.stmt) -> set[str]:
-    """Return the names of the module that a statement of it reads; a parameter of the same name is another thing."""
-    waiting, found = [symtable.symtable(ast.unparse(statement), "", "exec")], set[str]()
-    while waiting:
-        table = waiting.pop()
-        waiting += table.get_children()
+    """Return the module's global names that one of its statements reads, without parameters of the same name."""
+    tables, names = [symtable.symtable(ast.unparse(statement), "", "exec")], set[str]()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
         is_module = table.get_type() == "module"
         symbols = (symbol for symbol in table.get_symbols() if symbol.is_referenced())
-        found |= {symbol.get_name() for symbol in symbols if is_module or symbol.is_global()}
-    return found
+        names |= {symbol.get_name() for symbol in symbols if is_module or symbol.is_global()}
+    return names
 
 
 def without_blank_lines(text: str) -> str:
-    """Return a text with at most two blank lines after each other."""
+    """Return a text with at most two consecutive blank lines."""
     return _BLANK_LINES.sub("\n\n\n", text)

@@ -1,1 +1,1 @@
-"""The Markdown block of `repros report` for an upstream issue: built from record lines, with private facts redacted."""
+"""The Markdown block of `repros report` for an upstream issue, built from record lines, with private data redacted."""

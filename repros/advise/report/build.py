@@ -1,6 +1,6 @@
-"""Building of an issue report: the catalogue's description of a failure, and what was observed here.
+"""Build an issue report from the catalogue's description of a failure and the observations on this machine.
 
-The catalogue's text is public. Everything observed goes through the redactor, field by field, before it is used.
+The catalogue's text is public. Every observation is redacted, field by field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from repros.model import ExpectedOutcome, FailureKind, Repro, Role, Stack, Upstr
 from repros.model.settings import CATALOGUE, PACKAGE, CatalogueLocations
 
 Collect = Callable[[RecordLine], tuple[str, str | None]]
-"""Takes a record line; returns the output of `torch.utils.collect_env` in its environment, or why there is none."""
+"""Takes a record line; returns the output of `torch.utils.collect_env` in its environment, and the reason if empty."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ReportedFailure:
     """The script's path in this repository; for a user's own script, its file name."""
     packages: tuple[str, ...]
     affected: tuple[str, ...]
-    """Version ranges; empty if no release is known to be free of it."""
+    """Version ranges; empty if no release is known to be unaffected."""
     measurable: tuple[str, ...]
     """The packages, each with the releases on which the script runs: `torch>=2.4`."""
     kind: FailureKind
@@ -54,7 +54,7 @@ class ReportedFailure:
     """The docstring's paragraphs: `Symptom`, `Cause`, `Fix`."""
     variants: Mapping[str, VariantSummary]
     script: str
-    """The script's text, pinned to the versions it was run with."""
+    """The script's text, pinned to the versions of the run."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +65,22 @@ class RunSummary:
     strategy: str
     device: str
     environment: str
-    """Name of one of the report's environments."""
+    """The name of one of the report's environments."""
     processes: int | None
     launch: str | None
     expected: str
     """`fails` or `passes`, for these versions."""
     affected: bool
-    """Whether these versions lie in the documented range."""
+    """Whether these versions are in the documented range."""
     verdict: str
     signature: str | None
-    """What failed, normalised; None if nothing did."""
+    """The normalised failure; None if there is none."""
     reason: str
 
 
 @dataclass(frozen=True)
 class EnvironmentSummary:
-    """An environment, as it was probed."""
+    """A probed environment."""
 
     name: str
     """A stack's name, or `own environment`."""
@@ -91,18 +91,18 @@ class EnvironmentSummary:
     collect_env: str
     """The output of `torch.utils.collect_env`."""
     collect_env_problem: str | None
-    """Why that output is empty."""
+    """The reason if that output is empty."""
 
 
 @dataclass(frozen=True)
 class IssueReport:
-    """Everything to report about one repro."""
+    """The report about one repro."""
 
     failure: ReportedFailure
     environments: tuple[EnvironmentSummary, ...]
     runs: tuple[RunSummary, ...]
     traceback: str
-    """The end of a failing rank's log; empty if nothing failed or the logs are gone."""
+    """The end of a failing rank's log; empty if nothing failed or the logs are deleted."""
 
 
 def build(
@@ -172,7 +172,7 @@ def _public_path(repro: Repro) -> str:
 
 
 def _pinned_script(repro: Repro, lines: Sequence[RecordLine], stacks: Mapping[str, Stack]) -> str:
-    """Return the variants of the lines, failing and fixed among them, pinned to versions on which it failed."""
+    """Return a script with `failing`, `fixed` and the variants of the lines, pinned to versions on which it failed."""
     environment = next(filter(shows_failure, lines), lines[0])["stack"]
     stack = stacks.get(environment["name"])
     try:
@@ -182,7 +182,7 @@ def _pinned_script(repro: Repro, lines: Sequence[RecordLine], stacks: Mapping[st
             else pins.pins_of_versions(repro, environment["versions"], environment["python"])
         )
         return script.export_for_report(repro, pinned, (line["variant"] for line in lines))
-    except pins.ExportError:  # a user's own script in a form that cannot be exported
+    except pins.ExportError:  # a user's script in a form that cannot be exported
         return repro.path.read_text(encoding="utf-8")
 
 
@@ -191,7 +191,7 @@ def _summarise_variant(variant: Variant) -> VariantSummary:
 
 
 def _environment_names(lines: Iterable[RecordLine]) -> dict[str, str]:
-    """Return the public name of every environment: a stack's name, `own environment` for the user's own."""
+    """Return the public name of each environment: a stack's name, or `own environment` for the user's."""
     is_own = {line["stack"]["name"]: is_own_environment(line) for line in lines}
     own = [name for name in is_own if is_own[name]]
     public = {name: f"own environment{f' {own.index(name) + 1}' if len(own) > 1 else ''}" for name in own}

@@ -10,20 +10,20 @@ from pathlib import Path
 
 _MODULE = "torch.utils.collect_env"
 _TIMEOUT = 60
-"""Seconds. It took 3 with torch 2.13; it runs `nvidia-smi`, `lscpu`, `pip` and `conda`, each of which may hang."""
+"""Seconds. It took 3 s with torch 2.13; it runs `nvidia-smi`, `lscpu`, `pip` and `conda`, any of which may hang."""
 _OPENING = "PyTorch version:"
 
 
 def collect_env(python: Path, timeout: float = _TIMEOUT) -> tuple[str, str | None]:
-    """Return the output of `python -m torch.utils.collect_env`, and why it is empty if it is.
+    """Return the output of `python -m torch.utils.collect_env`, and the reason if it is empty.
 
     Args:
         python: the interpreter of the environment.
-        timeout: seconds after which it is ended.
+        timeout: in seconds.
     """
     try:
         process = subprocess.Popen(
-            # Without warnings: `-m` warns that torch has imported the module already.
+            # Without warnings: `-m` warns that torch has already imported the module.
             [str(python), "-W", "ignore", "-m", _MODULE],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -39,9 +39,9 @@ def collect_env(python: Path, timeout: float = _TIMEOUT) -> tuple[str, str | Non
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            return "", f"it did not answer within {timeout:.0f} s"
+            return "", f"it timed out after {timeout:.0f} s"
         finally:
-            # Its children too: one of them may be what hangs.
+            # With its child processes, which may be the ones that hang.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     _, opening, rest = out.partition(_OPENING)

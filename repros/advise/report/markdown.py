@@ -1,6 +1,6 @@
-"""An issue report as one block of Markdown, under the headings of upstream's bug form.
+"""An issue report as a Markdown block, with the headings of the upstream bug form.
 
-Everything observed is formatted as code, so that GitHub makes no mention, link or tag of it.
+Everything observed is formatted as code, so that GitHub does not turn it into mentions, links or tags.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from repros.text.threads import kind_text, thread_groups
 
 DEVICES = {
     Device.CUDA: "a real GPU.",
-    Device.SIM: "a simulated accelerator, **not a GPU**: host memory in the place of `cuda` (collectives "
-    "over Gloo) that checks devices as CUDA's operators do. It is evidence about the Python of the libraries; "
-    "it says nothing about CUDA kernels, NCCL, streams, speed or memory.",
+    Device.SIM: "a simulated accelerator, **not a GPU**: host memory instead of `cuda` (collectives "
+    "over Gloo) that checks devices as CUDA's operators do. It is evidence about the Python code of the libraries, "
+    "not about CUDA kernels, NCCL, streams, speed or memory.",
     Device.CPU: "host tensors, collectives over Gloo; no accelerator is involved.",
 }
 _VERDICTS = {
     Verdict.REPRODUCED: "reproduced: it failed as documented",
-    Verdict.CLEAN: "clean: it ran to its end",
-    Verdict.GONE: "gone: these versions are documented to fail, and it ran to its end",
-    Verdict.REGRESSED: "regressed: it failed as documented, although these versions are documented as free of it",
+    Verdict.CLEAN: "clean: it completed",
+    Verdict.GONE: "gone: it completed, although these versions are documented to fail",
+    Verdict.REGRESSED: "regressed: it failed as documented, although these versions are documented as unaffected",
     Verdict.UNFIXED: "unfixed: it failed as documented, although the variant is a fix",
     Verdict.DIFFERENT: "different: it failed in another way than documented",
-    Verdict.FLAKY: "flaky: it did not always end the same",
+    Verdict.FLAKY: "flaky: repeated runs ended differently",
     Verdict.UNAVAILABLE: "not run",
     Verdict.INFRA: "could not be judged",
 }
 
 
 class Form(StrEnum):
-    """The bug form whose headings are used."""
+    """The bug form with the headings."""
 
     LIGHTNING = "lightning"
     """Lightning's `bug_report.yaml`; its headings suit any other project too."""
@@ -52,8 +52,8 @@ def markdown(report: IssueReport, form: Form | None = None) -> str:
     """Return the block.
 
     Args:
-        report: the report, redacted already.
-        form: the bug form; by default that of the project that the failure is in.
+        report: the report, already redacted.
+        form: the bug form; the default depends on the packages of the failure.
     """
     if form is None:
         form = Form.PYTORCH if set(report.failure.packages) == {"torch"} else Form.LIGHTNING
@@ -129,9 +129,9 @@ def _errors(report: IssueReport) -> Iterator[str]:
 
 
 def _row(run: RunSummary, *, several: bool) -> list[str]:
-    seen = run.signature or run.reason
+    observed = run.signature or run.reason
     where = [run.environment] if several else []
-    return [f"`{run.variant}`", run.strategy, run.device, *where, f"**{run.verdict}**", table_code(seen)]
+    return [f"`{run.variant}`", run.strategy, run.device, *where, f"**{run.verdict}**", table_code(observed)]
 
 
 def _environments(report: IssueReport) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _variant_line(variant: VariantSummary, runs: Sequence[RunSummary]) -> str:
 
 
 def _observation(variant: VariantSummary, runs: Sequence[RunSummary]) -> str:
-    """Return what the runs show about a variant; a fix that passes where nothing fails shows nothing."""
+    """Return the evidence of the runs for a variant; a fix on unaffected versions is no evidence."""
     if not runs:
         return "Not run here."
     expected = Verdict.CLEAN if variant.role == Role.WORKS else Verdict.REPRODUCED
@@ -190,7 +190,7 @@ def _observation(variant: VariantSummary, runs: Sequence[RunSummary]) -> str:
         verdicts = dict.fromkeys(_VERDICTS[Verdict(run.verdict)] for run in others)
         return f"**Not confirmed here**: {', '.join(verdicts)} ({where})."
     if not any(run.affected for run in runs):
-        return f"Ran clean here, which shows nothing: these versions are not affected ({where})."
+        return f"Completed here, which is no evidence: these versions are not affected ({where})."
     return f"**{'Verified' if variant.role == Role.WORKS else 'Confirmed'} here** ({where})."
 
 
@@ -199,7 +199,7 @@ def _environment_name(environment: EnvironmentSummary) -> str:
 
 
 def code(text: str) -> str:
-    """Return text as inline code, even if it holds backticks."""
+    """Return text as inline code, even if it has backticks."""
     flat = " ".join(text.split())
     fence = "`" * (max((len(run) for run in re.findall(r"`+", flat)), default=0) + 1)
     edge = " " if "`" in flat else ""
@@ -207,18 +207,18 @@ def code(text: str) -> str:
 
 
 def table_code(text: str) -> str:
-    """Return text as code in a table's cell, where a bar would end the cell even in code."""
+    """Return text as code in a table's cell, in which bars must be escaped even in code."""
     return code(text).replace("|", r"\|")
 
 
 def code_block(text: str, language: str = "") -> str:
-    """Return text as a block of code, even if it holds fences."""
+    """Return text as a code block, even if it has fences."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def details(title: str, body: str) -> str:
-    """Return a body that the reader unfolds."""
+    """Return a collapsed section."""
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 

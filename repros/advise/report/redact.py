@@ -1,14 +1,13 @@
-"""Redaction of texts before they are published: names of people and machines, and secrets.
+"""Redact texts before they are published: names of people and machines, and secrets.
 
-Two sources of rules: the facts about this machine (:class:`MachineIdentity`: names, home folders, the values of its
-environment variables), and the shapes of private data from anywhere (tokens, addresses, keys). In doubt, text is
-redacted. Every expression is linear in the text: no repetition within a repetition.
+There are two sources of rules: facts about this machine (:class:`MachineIdentity`: names, home folders, values of
+environment variables), and patterns of private data from any machine (tokens, addresses, keys). If in doubt, text is
+redacted. Every expression takes linear time: no repetition is nested in another.
 """
 
 from __future__ import annotations
 
 import getpass
-import ipaddress
 import os
 import re
 import socket
@@ -18,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from repros.advise.report.private_patterns import INVISIBLE, PRIVATE_NAME, PRIVATE_PATTERNS, VALUE
+from repros.advise.report.private_patterns import INVISIBLE, PRIVATE_NAME, PRIVATE_PATTERNS, VALUE, redact_ip
 from repros.model.secret_names import SECRET_NAME
 from repros.text.control import remove_controls
 
@@ -26,7 +25,7 @@ _GENERIC = {
     *("root", "user", "admin", "administrator", "ubuntu", "debian", "ec2-user", "runner", "jovyan", "vagrant"),
     *("nobody", "home", "localhost", "localhost.localdomain"),
 }
-"""Names of accounts and hosts that identify neither a person nor a machine."""
+"""Account and host names that identify neither a person nor a machine."""
 _HARMLESS = re.compile(
     r"LANG|LANGUAGE|LC_\w+|TERM|COLORTERM|SHLVL|_|TZ|OMP_\w+|MKL_\w+|PYTHON(?!PATH)\w+|NO_COLOR|COLUMNS"
 )
@@ -82,21 +81,21 @@ class MachineIdentity:
 
 
 class Redactor:
-    """Redacts texts: one machine's identity, and everything with the shape of private data."""
+    """Redacts one machine's identity, and everything that matches a pattern of private data."""
 
     def __init__(self, identity: MachineIdentity, public: str = "") -> None:
         """Compile the rules.
 
         Args:
             identity: facts about the machine.
-            public: a public text, such as a script of the catalogue: its words are not redacted, even if a variable
-                has one of them as its value.
+            public: a public text, such as a script of the catalogue. Its words are not redacted, even if one is the
+                value of an environment variable.
         """
         words = {word.lower() for word in re.findall(r"[\w.+-]+", public)}
         self._exact = [*_folder_rules(identity), *_variable_rules(identity, words), *_name_rules(identity, words)]
 
     def redact_text(self, text: str) -> str:
-        """Return the text with placeholders for everything private, and without what could hide it."""
+        """Return the text with placeholders for private data, without invisible characters that could hide it."""
         text = INVISIBLE.sub("", remove_controls(text))
         for pattern, placeholder in self._exact:
             text = pattern.sub(placeholder, text)
@@ -123,7 +122,7 @@ _Rule = tuple[re.Pattern[str], str]
 
 
 def _folder_rules(identity: MachineIdentity) -> Iterable[_Rule]:
-    """Yield rules for folders, the longest first: the working directory may lie in the home. `/` is left out."""
+    """Yield rules for folders other than `/`, the longest first: the working directory may be in the home folder."""
     folders = [(identity.folder, "."), *((home, "~") for home in identity.homes)]
     for folder, placeholder in sorted(folders, key=lambda item: -len(item[0])):
         trimmed = folder.rstrip("/")
@@ -138,47 +137,38 @@ def _variable_rules(identity: MachineIdentity, words: set[str]) -> Iterable[_Rul
         shortest = _SHORTEST_SECRET if SECRET_NAME.search(name) else _SHORTEST_VALUE
         if len(bare) < shortest or _HARMLESS.fullmatch(name) or bare.lower() in words:
             continue
-        # A secret is redacted inside words too; a setting such as `gpu` only as a whole word.
+        # A secret is redacted even inside words; a setting such as `gpu` only as a whole word.
         is_secret = SECRET_NAME.search(name)
         edges = ("", "") if is_secret else (r"(?<!\w)", r"(?!\w)")
         yield re.compile(re.escape(bare).join(edges), re.IGNORECASE if is_secret else 0), f"{{{name}}}"
 
 
 def _name_rules(identity: MachineIdentity, words: set[str]) -> Iterable[_Rule]:
-    """Yield rules for hosts and users; a short or everyday name is redacted only next to `/`, `@` or a backslash."""
+    """Yield rules for hosts and users; a short or common name is redacted only next to `/`, `@` or a backslash."""
     for names, placeholder in ((identity.hosts, "{host}"), (identity.users, "{user}")):
         for name in sorted(names, key=len, reverse=True):
             quoted = re.escape(name)
             if name.lower() in _GENERIC:
                 continue
-            everyday = len(name) < _SHORTEST_NAME or name.lower() in words
+            is_common = len(name) < _SHORTEST_NAME or name.lower() in words
             in_context = rf"(?<=[/\\@]){quoted}(?=[/\\@:.\s]|$)|\b{quoted}(?=@)"
             # A machine together with its domain.
             domain = r"(?:\.[A-Za-z][A-Za-z0-9-]*)*" if names is identity.hosts else ""
             anywhere = rf"(?<![A-Za-z]){quoted}{domain}(?![A-Za-z])"
-            yield re.compile(in_context if everyday else anywhere, re.IGNORECASE), placeholder
+            yield re.compile(in_context if is_common else anywhere, re.IGNORECASE), placeholder
 
 
-def _redact_ip(found: re.Match[str]) -> str:
-    """Redact a valid address, unless it is a loopback or unspecified address."""
-    try:
-        address = ipaddress.ip_address(found[1])
-    except ValueError:
-        return found[0]
-    return found[0] if address.is_loopback or address.is_unspecified else "{address}"
-
-
-def _redact_url(found: re.Match[str]) -> str:
+def _redact_url(match: re.Match[str]) -> str:
     """Redact a URL's credentials, and its host and path unless the host is public."""
-    scheme, host, port, path = found["scheme"], found["host"], found["port"] or "", found["path"] or ""
-    who = "{credentials}@" if found["credentials"] else ""
+    scheme, host, port, path = match["scheme"], match["host"], match["port"] or "", match["path"] or ""
+    who = "{credentials}@" if match["credentials"] else ""
     if not host or _is_public(host):
         return f"{scheme}{who}{host}{port}{path}"
     return f"{scheme}{who}{{host}}{port}{'/{path}' if len(path) > 1 else path}"
 
 
-def _redact_full_name(found: re.Match[str]) -> str:
-    return found[0] if _is_public(found[0]) else "{host}"
+def _redact_full_name(match: re.Match[str]) -> str:
+    return match[0] if _is_public(match[0]) else "{host}"
 
 
 def _is_public(host: str) -> bool:
@@ -196,7 +186,7 @@ _SECRETS = (
     r"|eyJ[\w-]{8,}(?:\.[\w-]+)*"
     r"|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-[\w-]+) [A-Za-z0-9+/=]{16,}"
 )
-# Keys of several lines; a key without an end goes to the end of the text.
+# Keys of several lines; without an end line, everything to the end of the text is redacted.
 _KEYS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(
@@ -214,7 +204,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
         re.compile(rf"(?i)({PRIVATE_NAME}\\{{0,3}}[\"']?[ \t]{{0,9}}[:=][ \t]{{0,9}}){VALUE}"),
         r"\1{secret}",
     ),
-    # An environment variable, as `env` prints it.
+    # An environment variable in the format of `env`.
     (re.compile(rf"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)=(?!=){VALUE}"), r"\1={value}"),
     (
         re.compile(
@@ -243,10 +233,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
     (re.compile(r"/(?:home|Users)/[^/\s:\"'<>,;)]+|/root(?![\w-])"), "~"),
     (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}(?![0-9a-f])"), "{address}"),
     # Not after `==`: versions of CUDA's packages have four numbers.
-    (re.compile(r"(?<![\w.=])((?:\d{1,3}\.){3}\d{1,3})(?![\w.])"), _redact_ip),
-    (re.compile(r"(?<![\w:])([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})(?:%\w+)?(?![\w:])"), _redact_ip),
+    (re.compile(r"(?<![\w.=])((?:\d{1,3}\.){3}\d{1,3})(?![\w.])"), redact_ip),
+    (re.compile(r"(?<![\w:])([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})(?:%\w+)?(?![\w:])"), redact_ip),
     (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])"), "{uuid}"),
-    # Keys without a name: wandb's are 40 hexadecimal digits, AWS's secrets 40 of base 64, others are long and mixed.
+    # Keys without a name: wandb's have 40 hexadecimal digits, AWS's 40 of base 64, others are long and mixed.
     (re.compile(r"(?<![\w/+])[0-9a-f]{32,}+(?![\w/+])"), "{secret}"),
     (
         re.compile(r"(?<![\w/+=.])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])(?=[A-Za-z+/]*\d)[\w+/]{40}(?![\w/+=])"),
@@ -254,4 +244,4 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
     ),
     (re.compile(r"(?<![\w-])(?!_Z)(?=[a-z0-9_-]*[A-Z])(?=[A-Z0-9_-]*[a-z])(?=[A-Za-z_-]*\d)[\w-]{32,}"), "{secret}"),
 )
-"""Shapes of private data, in this order: a shape that contains another comes first."""
+"""Patterns of private data, in this order: a pattern that contains another comes first."""

@@ -1,4 +1,4 @@
-"""The traceback of a report: the end of a failed run's log, with the lines of the script that the report has."""
+"""The traceback of a report: the end of a failed run's log, with the line numbers of the report's script."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from repros.text.control import remove_controls
 
 _LONGEST_TRACEBACK = 60
 """Lines."""
-_BEGINNING = 7
-"""Lines of a longer one that are kept before the cut: its opening, and the frames of the script itself."""
+_HEAD = 7
+"""Lines before the cut in a longer one: its header, and the frames of the script itself."""
 _LONGEST_LINE = 1_000
 _OPENING = "Traceback (most recent call last)"
 
 _FRAME = re.compile(r'^(?:\[rank\d+\]:)? +File "')
 _INDENTED = re.compile(r"^(?:\[rank\d+\]:)?  ")
 _OWN_FRAMES = ("/repros/inside/", "/repros/simulated_gpus/import_hooks.py")
-_FRAME_PLACE = re.compile(r'File "(?P<path>[^"]*)"(?:, line (?P<line>\d+))?')
+_LOCATION = re.compile(r'File "(?P<path>[^"]*)"(?:, line (?P<line>\d+))?')
 
 
 @dataclass(frozen=True)
 class ScriptVersions:
-    """The script that was run, and the one that the report has, which lacks variants and has other lines."""
+    """The script that was run, and the script in the report, which has fewer variants and other line numbers."""
 
     path: str
-    """Of the script that was run, as tracebacks name it."""
+    """The path of the script that was run, as in tracebacks."""
     public_path: str
-    """What the report calls it."""
+    """Its path in the report."""
     reported: str
     """The file name of the script in the report."""
     lines: tuple[str, ...]
-    """Of the script that was run, without blanks around them."""
+    """The stripped lines of the script that was run."""
     numbers: Mapping[int, int]
-    """The number of each of these lines, from 1, in the script of the report; of those that it has unchanged."""
+    """From the numbers of these lines, from 1, to those in the report's script, for unchanged lines."""
 
     @classmethod
     def of(cls, repro: Repro, public_path: str, text: str) -> ScriptVersions:
@@ -55,32 +55,32 @@ class ScriptVersions:
         lines = tuple(line for _, line in run)
         return cls(str(repro.path.resolve()), public_path, script_file_name(repro).name, lines, numbers)
 
-    def name_place(self, place: re.Match[str], source: str) -> str:
-        """Return a frame's place with a short path, and with the line of the report's script if it has that line.
+    def public_location(self, location: re.Match[str], source: str) -> str:
+        """Return a frame's location with a short path, and with the line number in the report's script if it is there.
 
         Args:
-            place: the file and the line of a frame.
-            source: the traceback's next line, which quotes the line: another one if the script has changed since.
+            location: the file and the line of a frame.
+            source: the traceback's next line, which quotes the line; it differs if the script has changed since.
         """
-        path, number = place["path"], int(place["line"] or 0)
+        path, number = location["path"], int(location["line"] or 0)
         if path != self.path:
-            return place[0].replace(path, path_in_package(path), 1)
+            return location[0].replace(path, path_in_package(path), 1)
         line = self.lines[number - 1] if 0 < number <= len(self.lines) else ""
         if line and line in source and number in self.numbers:
             return f'File "{self.reported}", line {self.numbers[number]}'
-        return place[0].replace(path, self.public_path, 1)
+        return location[0].replace(path, self.public_path, 1)
 
 
 def _lines_with_owners(text: str) -> list[tuple[str, str]]:
-    """Return each line without blanks around it, behind the names of the functions and classes that it is in.
+    """Return each stripped line with the names of its enclosing functions and classes.
 
-    Two variants may have a line in common, of which one is left.
+    Two variants may have an equal line, of which the report's script may have only one.
     """
     lines = text.split("\n")
     owners = [""] * len(lines)
     try:
-        nodes = [*ast.walk(ast.parse(text))]  # from the outermost inwards
-    except SyntaxError:  # what is redacted in a script of the user's own is no Python any more
+        nodes = [*ast.walk(ast.parse(text))]  # outermost first
+    except SyntaxError:  # redaction may make a user's script invalid
         nodes = []
     for node in nodes:
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -91,9 +91,9 @@ def _lines_with_owners(text: str) -> list[tuple[str, str]]:
 
 
 def last_traceback(folders: Iterable[Path], scripts: ScriptVersions, redactor: Redactor) -> str:
-    """Return the last traceback in the first of the cell folders whose logs have one, redacted; empty without any.
+    """Return the last traceback in the first cell folder with one in its logs, redacted; empty if there is none.
 
-    The whole log is redacted before anything is cut: a part of a key or of a secret does not show what it is.
+    The complete log is redacted before it is cut, because a part of a key or of a secret cannot be recognised.
     """
     for folder in folders:
         for log in (folder / "main.log", *sorted(folder.glob("processes/*/log.txt"))):
@@ -105,7 +105,7 @@ def last_traceback(folders: Iterable[Path], scripts: ScriptVersions, redactor: R
 
 
 def _read_rows(log: Path) -> list[str]:
-    """Return the lines of a log without terminal sequences; a cell's finished log has at most `logs.CAP` bytes."""
+    """Return the lines of a log without terminal escapes; a cell's finished log has at most `logs.CAP` bytes."""
     try:
         with log.open("rb") as file:
             raw = file.read(2 * logs.CAP)
@@ -123,14 +123,14 @@ def _user_frames(rows: Iterable[str], scripts: ScriptVersions) -> Iterator[str]:
         elif not _INDENTED.search(row):
             own_frame = False
         if not own_frame:
-            place = _FRAME_PLACE.search(row)
-            short = row.replace(place[0], scripts.name_place(place, following), 1) if place else row
+            location = _LOCATION.search(row)
+            short = row.replace(location[0], scripts.public_location(location, following), 1) if location else row
             yield short.replace(scripts.path, scripts.public_path)
 
 
 def _shorten(rows: Sequence[str]) -> str:
-    """Return a traceback's first lines and its last lines."""
-    left_out = len(rows) - _LONGEST_TRACEBACK
-    if left_out > 0:
-        rows = [*rows[:_BEGINNING], f"[... {left_out} lines ...]", *rows[_BEGINNING + left_out :]]
+    """Return a traceback's first and last lines."""
+    omitted = len(rows) - _LONGEST_TRACEBACK
+    if omitted > 0:
+        rows = [*rows[:_HEAD], f"[... {omitted} lines ...]", *rows[_HEAD + omitted :]]
     return "\n".join(rows)

@@ -43,10 +43,10 @@ class AffectedCheck:
     """If these versions are not affected: variants with the same message for which they are."""
     all_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The versions that the log states for any package."""
-    gaps: tuple[UnmetRequirement, ...] = ()
+    unmet: tuple[UnmetRequirement, ...] = ()
     """The script's requirements that these versions do not meet, if they are why the state is unknown."""
     exists: tuple[AnyOf, ...] = ()
-    """The releases that have the failing function, if these versions are unaffected because they lack it."""
+    """The releases that have the affected feature, if these versions are unaffected because they lack it."""
 
     def allows(self, repro: Repro, variant: Variant) -> bool:
         """Whether the versions that the log states meet the requirements that a variant adds to its repro's."""
@@ -64,9 +64,9 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
     """
     shown = sorted(variants, key=lambda variant: variant.name != "failing") or [repro.failing]
     ranges = shown[0].affected
-    exists, gaps = existence(repro, shown[0]), find_unmet(repro, shown[0], partial(_met, versions))
+    exists, unmet = existence(repro, shown[0]), find_unmet(repro, shown[0], partial(_met, versions))
     affected, there = _overlap(ranges, versions), _overlap(exists, versions)
-    settled = settle(affected, there, gaps)
+    settled = settle(affected, there, unmet)
     state = _STATES.get(settled, AffectedState.UNKNOWN)
     others = [
         variant.name
@@ -81,7 +81,7 @@ def check_affected(repro: Repro, variants: Iterable[Variant], versions: Mapping[
         tuple(name for name in packages_of(ranges) if name not in versions),
         tuple(others) if state is AffectedState.NOT_AFFECTED else (),
         versions,
-        gaps if settled is not affected and state is AffectedState.UNKNOWN else (),
+        unmet if settled is not affected and state is AffectedState.UNKNOWN else (),
         exists if there is Overlap.NONE else (),
     )
 

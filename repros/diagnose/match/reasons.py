@@ -99,8 +99,8 @@ def versions_reason(candidate: Candidate) -> str:
     ranges = affected_text(check.ranges)
     versions = ", ".join(f"{name} {' and '.join(stated)}" for name, stated in check.versions.items())
     match check.state:
-        case AffectedState.UNKNOWN if check.gaps:
-            return f"unknown: {'; '.join(_gap_text(gap, check.all_versions) for gap in check.gaps)}"
+        case AffectedState.UNKNOWN if check.unmet:
+            return f"unknown: {'; '.join(_unmet_text(unmet, check.all_versions) for unmet in check.unmet)}"
         case AffectedState.UNKNOWN if check.missing:
             return f"unknown: the log does not state the version of {', '.join(check.missing)} (affected: {ranges})"
         case AffectedState.UNKNOWN:
@@ -108,7 +108,7 @@ def versions_reason(candidate: Candidate) -> str:
         case AffectedState.NOT_AFFECTED:
             why = f"affected: {ranges}"
             if check.exists:
-                why = f"what fails is in {affected_text(check.exists)}: {candidate.repro.exists_source}"
+                why = f"the affected feature is in {affected_text(check.exists)}: {candidate.repro.exists_source}"
             others = join_words(check.affected_variants)
             return f"not affected: {versions} ({why}){f'; affected with the variant {others}' if others else ''}"
         case AffectedState.AFFECTED if not check.ranges:
@@ -119,9 +119,9 @@ def versions_reason(candidate: Candidate) -> str:
             assert_never(check.state)
 
 
-def _gap_text(gap: UnmetRequirement, versions: Mapping[str, Sequence[str]]) -> str:
-    name = canonicalize_name(gap.requirement.name)
-    return not_measured(gap.requirement, gap.overlap, f"{name} {' and '.join(versions[name])}")
+def _unmet_text(unmet: UnmetRequirement, versions: Mapping[str, Sequence[str]]) -> str:
+    name = canonicalize_name(unmet.requirement.name)
+    return not_measured(unmet.requirement, unmet.overlap, f"{name} {' and '.join(versions[name])}")
 
 
 def other_causes(candidate: Candidate) -> tuple[str, ...]:

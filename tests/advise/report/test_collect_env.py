@@ -28,7 +28,7 @@ def interpreter(tmp_path: Path, script: str) -> Path:
 def test_a_hanging_interpreter_is_ended_with_its_children(tmp_path: Path) -> None:
     begun = time.monotonic()
     hanging = interpreter(tmp_path, f"sleep 1234 & echo $! > {tmp_path}/pid; wait")
-    assert collect_env(hanging, timeout=1) == ("", "it did not answer within 1 s")
+    assert collect_env(hanging, timeout=1) == ("", "it timed out after 1 s")
     assert time.monotonic() - begun < 30
     # The system may take a moment to end a killed process.
     with contextlib.suppress(psutil.NoSuchProcess):

@@ -109,7 +109,7 @@ PyTorch version: 2.1.2
 ### More info
 
 Devices it was run on:
-- `sim`: a simulated accelerator, **not a GPU**: host memory in the place of `cuda` (collectives over Gloo) that \
+- `sim`: a simulated accelerator, **not a GPU**: host memory instead of `cuda` (collectives over Gloo) that \
 checks devices as CUDA's operators do. It is evidence about the Python of the libraries; it says nothing about \
 CUDA kernels, NCCL, streams, speed or memory.
 
@@ -150,7 +150,7 @@ def test_under_pytorchs_headings_the_content_is_the_same() -> None:
             replace(FIXED, verdict="unfixed", signature="X"),
             "**Not confirmed here**: unfixed: it failed as documented, although",
         ),
-        (replace(FIXED, affected=False), "Ran clean here, which shows nothing: these versions are not affected"),
+        (replace(FIXED, affected=False), "Completed here, which is no evidence: these versions are not affected"),
         (replace(FIXED, verdict="infra"), "**Not confirmed here**: could not be judged (ddp on sim, 2023-12)."),
         (replace(FIXED, verdict="unavailable"), "Not run here."),
     ],
@@ -170,7 +170,7 @@ def test_the_sentence_about_a_workaround(run: RunSummary, sentence: str) -> None
         ),
         (
             replace(FAILING, verdict="gone", device="cpu"),
-            "**gone: these versions are documented to fail, and it ran to its end** under ddp on cpu",
+            "**gone: it completed, although these versions are documented to fail** under ddp on cpu",
         ),
     ],
 )

@@ -152,7 +152,7 @@ def test_versions_on_which_a_script_cannot_run_are_unknown(
     stated: Mapping[str, tuple[str, ...]], state: AffectedState, gaps: list[str]
 ) -> None:
     answer = check_affected(NEEDY, NEEDY.variants, stated)
-    assert (answer.state, [str(gap.requirement) for gap in answer.gaps]) == (state, gaps)
+    assert (answer.state, [str(gap.requirement) for gap in answer.unmet]) == (state, gaps)
 
 
 def test_a_workaround_needs_only_what_it_has_beyond_its_repro() -> None:

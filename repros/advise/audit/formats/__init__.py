@@ -1,4 +1,4 @@
-"""Formats of an audit report: one module each, without side effects."""
+"""Formats of an audit report, one module each, without side effects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from repros.text.styled import Text
 
 
 class FormatName(StrEnum):
-    """The formats that the user can choose."""
+    """The formats to choose from."""
 
     TEXT = "text"
     JSON = "json"
@@ -37,7 +37,7 @@ def choose_format(name: FormatName, *, width: int, verbose: bool) -> AuditFormat
         width: columns, for text.
         verbose: whether the text has all details, and lists unaffected and unknown failures one by one.
     """
-    # Only the module that is asked for: an audit takes one of them and should start at once.
+    # Imports only the requested module, to keep the start-up time of `repros audit` low.
     module = import_module(f"{__name__}.{_MODULES[name]}")
     options = {"width": width, "verbose": verbose} if name is FormatName.TEXT else {}
     return partial(getattr(module, f"render_{name}"), **options)

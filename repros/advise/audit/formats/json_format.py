@@ -11,7 +11,7 @@ from repros.model.packages import format_requirement
 from repros.text.control import dump_json
 
 SCHEMA = 2
-"""Raised when a field changes its name or its meaning; the output without this field is version 1."""
+"""Incremented when a field changes its name or its meaning; the output without this field is version 1."""
 
 
 def render_json(report: AuditReport) -> str:

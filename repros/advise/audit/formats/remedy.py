@@ -1,4 +1,4 @@
-"""What to do about a failure, in the words that the text and SARIF share: the releases without it, the workarounds."""
+"""Remedies for a failure, as text and SARIF describe them: releases without it, and workarounds."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from repros.text.wording import own_requirements
 
 
 def fixed_in(assessment: Assessment) -> str:
-    """Return the releases above the subject's without the failure, or that no release has the fix of a bug yet.
+    """Return the newer releases without the failure, or `no release yet` for an unfixed bug.
 
-    Nothing where the failure is no bug: a fix is not to be expected.
+    Empty for other kinds of failures, because no fix is to be expected.
     """
     unfixed = "no release yet" if assessment.repro.kind is FailureKind.BUG else ""
     return " or ".join(assessment.fixed) or unfixed
 
 
 def describe_workaround(repro: Repro, variant: Variant) -> str:
-    """Return a workaround on one line: what it does, its own requirements, the variant that shows it, its source.
+    """Return a workaround on one line: description, requirements, name of the variant, source.
 
-    The name comes after the text: one such as `fixed` in front of it reads as if a release were fixed.
+    The name follows the description, because a leading `fixed` could be read as a fixed release.
     """
     own = own_requirements(repro, variant)
     needs = f"needs {', '.join(own)}; " if own else ""

@@ -28,7 +28,7 @@ _KINDS = {
 
 
 def render_sarif(report: AuditReport) -> str:
-    """Return the report as a SARIF log, without unaffected failures; ignored assessments are there as suppressed."""
+    """Return the report as a SARIF log, without unaffected failures; ignored assessments are marked as suppressed."""
     shown = [(assessment, None) for assessment in report.assessments if assessment.status is not AuditStatus.CLEAR]
     every: list[tuple[Assessment, Ignore | None]] = [*shown, *report.ignored]
     rules = {assessment.repro.id: number for number, (assessment, _) in enumerate(every)}
@@ -74,8 +74,8 @@ def _rule(assessment: Assessment) -> dict[str, Any]:
 
 
 def _fix(assessment: Assessment) -> list[str]:
-    found = fixed_in(assessment)
-    return [f"Fixed in {found}."] if found else []
+    releases = fixed_in(assessment)
+    return [f"Fixed in {releases}."] if releases else []
 
 
 def _pascal_case(slug: str) -> str:
@@ -85,8 +85,8 @@ def _pascal_case(slug: str) -> str:
 def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int], subject: str) -> dict[str, Any]:
     kind, level = _KINDS[assessment.status]
     id_ = assessment.repro.id
-    because = "; ".join(map(str, assessment.conditions))
-    message = [f"{assessment.repro.title}: {because}.", *_fix(assessment), f"Evidence: {assessment.evidence}."]
+    conditions = "; ".join(map(str, assessment.conditions))
+    message = [f"{assessment.repro.title}: {conditions}.", *_fix(assessment), f"Evidence: {assessment.evidence}."]
     constraints = [constraint for condition in assessment.conditions for constraint in condition.constraints]
     locations = dict.fromkeys(constraint.location for constraint in constraints if constraint.location.file)
     result: dict[str, Any] = {
@@ -101,8 +101,8 @@ def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int]
         },
     }
     if ignore is not None:
-        why = f"{ignore.reason} (until {ignore.until})"
-        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": why}]
+        reason = f"{ignore.reason} (until {ignore.until})"
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": reason}]
     return result
 
 
@@ -112,8 +112,8 @@ def _uri(file: str) -> str:
 
 
 def _locations(locations: Iterable[Location], subject: str) -> list[dict[str, Any]]:
-    """Return the lines of the constraints; for an environment, which has none, its name."""
-    found: list[dict[str, Any]] = [
+    """Return the lines of the constraints; for an environment, its name."""
+    physical: list[dict[str, Any]] = [
         {
             "physicalLocation": {
                 "artifactLocation": {"uri": _uri(location.file)},
@@ -122,4 +122,4 @@ def _locations(locations: Iterable[Location], subject: str) -> list[dict[str, An
         }
         for location in locations
     ]
-    return found or [{"logicalLocations": [{"fullyQualifiedName": subject, "kind": "module"}]}]
+    return physical or [{"logicalLocations": [{"fullyQualifiedName": subject, "kind": "module"}]}]

@@ -1,4 +1,4 @@
-"""An audit report as text for a console: the totals, then a line for each failure, or with `verbose` a paragraph."""
+"""An audit report as text: the totals, then a line for each failure, or a paragraph with `verbose`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLES = {AuditStatus.AFFECTED: "bold red", AuditStatus.POSSIBLE: "bold yellow"
 _KINDS = {FailureKind.LIMITATION: "Limitations", FailureKind.BY_DESIGN: "By design", FailureKind.MISUSE: "Misuse"}
 _FIXED, _UNFIXED = "Bugs, fixed in a newer release", "Bugs, fixed in no release yet"
 _SECTIONS = (_FIXED, _UNFIXED, *_KINDS.values())
-"""In the order in which a reader should meet them."""
+"""In the order of the report."""
 
 Render = Callable[[Assessment, int], Iterator[Text]]
 
@@ -30,8 +30,8 @@ def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Te
     Args:
         report: the audit.
         width: columns.
-        verbose: whether each failure has its reasons, its workarounds and its evidence, and unaffected and unknown
-            failures are listed one by one.
+        verbose: whether to show the reasons, workarounds and evidence of each failure, and to list unaffected and
+            unknown failures one by one.
     """
     lines = [*_summary(report, width), Text()]
     lines += _concerning_lines(report, width, _detail_lines if verbose else _brief_lines)
@@ -49,13 +49,13 @@ def _concerning_lines(report: AuditReport, width: int, render: Render) -> Iterat
     """Yield the affected failures and then the possible ones, bugs first."""
     for status, style in _STYLES.items():
         for section in _SECTIONS:
-            found = [assessment for assessment in report.with_status(status) if _section_of(assessment) == section]
-            if found:
+            concerned = [assessment for assessment in report.with_status(status) if _section_of(assessment) == section]
+            if concerned:
                 note = (
                     "" if status is AuditStatus.AFFECTED else "; possible, depending on the release that is installed"
                 )
-                yield from (Text(line, style) for line in wrap(f"{section}{note} ({len(found)})", width))
-                yield from (line for assessment in found for line in render(assessment, width))
+                yield from (Text(line, style) for line in wrap(f"{section}{note} ({len(concerned)})", width))
+                yield from (line for assessment in concerned for line in render(assessment, width))
                 yield Text()
 
 
@@ -64,7 +64,7 @@ def _section_of(assessment: Assessment) -> str:
 
 
 def _brief_lines(assessment: Assessment, width: int) -> Iterator[Text]:
-    """Yield one line, if the width allows it: the title, and the newer releases without the failure."""
+    """Yield the title and the newer releases without the failure, on one line if the width allows it."""
     fix = f": fixed in {fixed_in(assessment)}" if assessment.fixed else ""
     yield from map(Text, wrap(f"{assessment.repro.id} {_title(assessment)}{fix}", width, "  ", " " * 11))
 
@@ -90,7 +90,7 @@ def _title(assessment: Assessment) -> str:
 
 
 def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterator[Text]:
-    """Yield the failures of unknown status, grouped by reason, so that an empty list does not mislead."""
+    """Yield the failures of unknown status, grouped by reason."""
     unknown = report.with_status(AuditStatus.UNKNOWN)
     if not unknown:
         return
@@ -105,20 +105,20 @@ def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterato
         for reason, ids in by_reason.items():
             yield from map(Text, wrap(f"{reason}: {', '.join(ids)}", width, "  ", "    "))
     for problem in report.subject.unparsed:
-        yield from map(Text, wrap(f"not understood: {problem}", width, "  ", "    "))
+        yield from map(Text, wrap(f"not parsed: {problem}", width, "  ", "    "))
     if report.subject.unparsed or any(map(_lacks_fact, unknown)):
-        hint = "audit the installed environment to know: repros audit --python PATH"
+        hint = "to find out, audit the installed environment: repros audit --python PATH"
         yield from map(Text, wrap(hint, width, "  ", "    "))
     yield Text()
 
 
 def _lacks_fact(assessment: Assessment) -> bool:
-    """Return whether the subject leaves something unsaid, so that not only a measurement is missing."""
+    """Return whether the subject lacks information, and not only a measurement is missing."""
     return any(condition.aspect is not Aspect.NEEDED for condition in assessment.conditions)
 
 
 def _missing_fact(condition: Condition) -> str:
-    """Return what is unknown in a condition; without its range, so that equal reasons share a line."""
+    """Return the unknown part of a condition; without its range, so that equal reasons share a line."""
     return str(condition) if condition.package else f"{condition.requirement.name} is not listed"
 
 
@@ -128,9 +128,7 @@ def _section(heading: str, assessments: Sequence[Assessment], width: int) -> Ite
     yield Text(heading, "bold")
     for assessment in assessments:
         why = "; ".join(map(str, assessment.conditions))
-        why += "".join(
-            f"; affected all the same with {variant.name}: {variant.about}" for variant in assessment.exceptions
-        )
+        why += "".join(f"; but affected with {variant.name}: {variant.about}" for variant in assessment.exceptions)
         yield from map(Text, wrap(f"{assessment.repro.id}: {why}", width, "  ", "    "))
     yield Text()
 
@@ -149,7 +147,7 @@ def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
 
 
 def _hint_lines(report: AuditReport) -> Iterator[Text]:
-    """Yield how to see more, if there is more."""
+    """Yield the commands for more details, if there are any."""
     for assessment in report.with_status(*_STYLES)[:1]:
         yield Text("reasons, workarounds and evidence: --verbose", "dim")
         yield Text(f"one failure in full: {_show(assessment)}", "dim")  # not wrapped: it is pasted

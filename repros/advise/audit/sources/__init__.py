@@ -1,4 +1,4 @@
-"""Sources of subjects: one module for each kind of file, and one for environments."""
+"""Parsers of files with dependencies, one module for each kind, and the conversion of environments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from repros.advise.audit.subject import Subject
 from repros.model.errors import ReprosError
 
 DEFAULT_FILES = ("uv.lock", "pylock.toml", "requirements.txt", "pyproject.toml")
-"""The files to look for in a project when the user names none, the most exact first."""
+"""The default files in a project, the most exact first."""
 
 
 class SourceReader(Protocol):
@@ -23,7 +23,7 @@ class SourceReader(Protocol):
         Raises:
             OSError: it cannot be read.
             UnicodeDecodeError: it is not UTF-8.
-            ReprosError: it does not have the format that its name promises.
+            ReprosError: it does not have the format of its name.
         """
 
 
@@ -35,7 +35,7 @@ _READERS = {
     "*.txt": "requirements",
     "*.in": "requirements",
 }
-"""By pattern of the file's name, the module here with its parser `read_MODULE`, imported when there is such a file."""
+"""For each pattern of file names, the module with the parser `read_MODULE`, which is imported when needed."""
 
 
 def find_reader(file: Path) -> SourceReader | None:
@@ -48,20 +48,20 @@ def find_reader(file: Path) -> SourceReader | None:
 
 
 def read_source(file: Path) -> Subject:
-    """Parse a file of a kind that its name tells.
+    """Parse a file; its name determines the format.
 
     Raises:
-        ReprosError: it cannot be read or parsed, or is of an unknown kind.
+        ReprosError: it cannot be read or parsed, or its name is unknown.
     """
     reader = find_reader(file)
     if reader is None:
         expected = "requirements.txt, pyproject.toml, uv.lock or pylock.toml; 'pip freeze > requirements.txt' makes one"
-        raise ReprosError(f"{file} is of an unknown kind; expected {expected}.")
+        raise ReprosError(f"{file} has an unknown format; expected {expected}.")
     try:
         return reader(file)
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise ReprosError(f"{file} cannot be read ({why}).") from error
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise ReprosError(f"{file} cannot be read ({reason}).") from error
     except RecursionError as error:
         raise ReprosError(f"{file} cannot be read: it is nested too deeply.") from error
 
@@ -75,4 +75,4 @@ def find_source(folder: Path) -> Path:
     for name in DEFAULT_FILES:
         if (folder / name).is_file():
             return folder / name
-    raise ReprosError(f"no {', '.join(DEFAULT_FILES)} here; name a file, or an environment with --python.")
+    raise ReprosError(f"no {', '.join(DEFAULT_FILES)} here; pass a file, or an environment with --python.")

@@ -1,4 +1,4 @@
-"""Helpers that the parsers of files share."""
+"""Shared helpers of the parsers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from repros.model.packages import format_requirement
 T = TypeVar("T")
 
 _LARGEST_FILE = 16 * 2**20
-"""Bytes. The largest locks of real projects have some 3 MB."""
+"""Bytes. The largest locks of real projects have about 3 MB."""
 _LONGEST_REQUIREMENT = 2_000
 """Characters of a requirement without its hashes."""
 _MOST_SPECIFIERS = 64
 _HUGE_NUMBER = re.compile(r"\d{50}")
-"""Python refuses to convert numbers of more than 4,300 digits; dates and hashes of releases have at most 14."""
+"""Python does not convert numbers with more than 4,300 digits; dates and hashes of releases have at most 14."""
 _MOST_PARTS = 200
 _DEEP_KEY = re.compile(rf"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}""")
 _LONGEST_QUOTE = 100
@@ -38,7 +38,7 @@ _NAME_LINE = re.compile(r"\s*name = [\"']([^\"']*)[\"']")
 def range_constraint(
     specifiers: SpecifierSet, location: Location, marker: str = "", *, required: bool = True
 ) -> Constraint:
-    """Return the constraint for a range: one release where the range pins it, else the range."""
+    """Return the constraint for a range: one release if the range pins it, else the range."""
     version = _pinned_version(specifiers)
     if version is not None:
         return Constraint(str(version), location, version, marker=marker, required=required)
@@ -47,7 +47,7 @@ def range_constraint(
 
 
 def exact_constraint(version: str, location: Location, marker: str = "") -> Constraint:
-    """Return the constraint for a version in a lock; for a text that is not a version, no release is known."""
+    """Return the constraint for a version in a lock; its release is unknown if the text is not a valid version."""
     if is_excessive(version):
         return Constraint(f"{version[:_LONGEST_QUOTE]}...", location, marker=marker)
     try:
@@ -57,7 +57,7 @@ def exact_constraint(version: str, location: Location, marker: str = "") -> Cons
 
 
 def group_by_package(constraints: Iterable[tuple[str, Constraint]]) -> dict[str, tuple[Constraint, ...]]:
-    """Return the constraints by the canonical names of their packages, without those that a pin beside them implies."""
+    """Return the constraints by canonical package name, without those that a pin of the same package implies."""
     groups: dict[str, list[Constraint]] = {}
     for name, constraint in constraints:
         groups.setdefault(canonicalize_name(name), []).append(constraint)
@@ -65,9 +65,9 @@ def group_by_package(constraints: Iterable[tuple[str, Constraint]]) -> dict[str,
 
 
 def _drop_implied(group: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    """Return a package's constraints without the ranges that its only pin meets, as `torch[opt]` beside `torch==2.1`.
+    """Return a package's constraints without the ranges that its only pin meets: `torch[opt]` next to `torch==2.1`.
 
-    All lines without a marker apply together. Where such a range installs the package, the pin does in its place.
+    All lines without a marker apply together. If such a range installs the package, the pin becomes `required`.
     """
     pins = {constraint.version for constraint in group if constraint.version and not constraint.marker}
     if len(pins) != 1:
@@ -83,22 +83,22 @@ def _drop_implied(group: Sequence[Constraint]) -> tuple[Constraint, ...]:
 
 
 def is_excessive(text: str) -> bool:
-    """Return whether a requirement is beyond what anyone writes, so that comparing it would take minutes or fail."""
+    """Return whether a requirement is so long or has such large numbers that its comparison takes minutes or fails."""
     return (
         len(text) > _LONGEST_REQUIREMENT or text.count(",") > _MOST_SPECIFIERS or _HUGE_NUMBER.search(text) is not None
     )
 
 
 def quote(text: str) -> str:
-    """Return a text in quotes, cut to a length that fits a sentence."""
+    """Return a text in quotes, truncated to fit a sentence."""
     return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}...")
 
 
 def reason(error: Exception) -> str:
-    """Return a library's words about a file, on one line that is cut to fit a sentence: they may quote all of it."""
-    # packaging puts what it could not parse on a line of its own, and a caret below.
-    words = " ".join(filter(None, (line.strip(" ^~") for line in str(error).splitlines())))
-    return words if len(words) <= _LONGEST_REASON else f"{words[:_LONGEST_REASON]}..."
+    """Return a library's error message on one line, truncated to fit a sentence: it may quote the whole file."""
+    # packaging puts the invalid text on a line of its own, and a caret below.
+    message = " ".join(filter(None, (line.strip(" ^~") for line in str(error).splitlines())))
+    return message if len(message) <= _LONGEST_REASON else f"{message[:_LONGEST_REASON]}..."
 
 
 def _pinned_version(specifiers: SpecifierSet) -> Version | None:
@@ -125,11 +125,11 @@ def read_text(file: Path) -> str:
         UnicodeDecodeError: it is not UTF-8.
         ReprosError: it is not a regular file (a pipe or a device may never end), or larger than any project's.
     """
-    found = file.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise ReprosError(f"{file} is not a regular file; expected requirements, a lock or a pyproject.toml.")
-    if found.st_size > _LARGEST_FILE:
-        raise ReprosError(f"{file} has {found.st_size:,} bytes; expected at most {_LARGEST_FILE:,}.")
+    if status.st_size > _LARGEST_FILE:
+        raise ReprosError(f"{file} has {status.st_size:,} bytes; expected at most {_LARGEST_FILE:,}.")
     return file.read_text(encoding="utf-8")
 
 
@@ -142,7 +142,7 @@ def read_toml(file: Path) -> tuple[dict[str, Any], str]:
         ReprosError: it is not TOML, or not a regular file of a reasonable size.
     """
     text = read_text(file)
-    if _DEEP_KEY.search(text):  # tomllib's time grows with the square of a key's parts
+    if _DEEP_KEY.search(text):  # tomllib takes quadratic time in the parts of a key
         raise ReprosError(f"{file} is not TOML that can be read (a key of more than {_MOST_PARTS} parts).")
     try:
         return tomllib.loads(text), text
@@ -150,15 +150,15 @@ def read_toml(file: Path) -> tuple[dict[str, Any], str]:
         raise ReprosError(f"{file} is not TOML that can be read ({reason(error)}).") from error
 
 
-def expect(file: Path, place: str, value: Any, kind: type[T]) -> T:
-    """Return a value of a file that has the expected type.
+def expect(file: Path, key: str, value: Any, type_: type[T]) -> T:
+    """Return a value of a file if it has the expected type.
 
     Raises:
         ReprosError: it has another type.
     """
-    if not isinstance(value, kind):
-        expected = {"dict": "a table", "list": "a list", "str": "a text"}.get(kind.__name__, kind.__name__)
-        raise ReprosError(f"{file}: {place} is {quote(str(value))}; expected {expected}.")
+    if not isinstance(value, type_):
+        expected = {"dict": "a table", "list": "a list", "str": "a text"}.get(type_.__name__, type_.__name__)
+        raise ReprosError(f"{file}: {key} is {quote(str(value))}; expected {expected}.")
     return value
 
 
@@ -168,9 +168,9 @@ def find_line(text: str, wanted: str) -> int:
 
 
 def lines_of_names(text: str) -> Mapping[str, Iterator[int]]:
-    """Return the numbers of the lines `name = "NAME"` of each name, in the order of a lock's packages."""
-    found: dict[str, list[int]] = {}
+    """Return the line numbers of `name = "NAME"` for each name, in the order of a lock's packages."""
+    lines: dict[str, list[int]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if name := _NAME_LINE.match(line):
-            found.setdefault(name[1], []).append(number)
-    return {name: iter(numbers) for name, numbers in found.items()}
+            lines.setdefault(name[1], []).append(number)
+    return {name: iter(numbers) for name, numbers in lines.items()}

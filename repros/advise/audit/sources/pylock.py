@@ -29,7 +29,7 @@ def read_pylock(file: Path) -> Subject:
     try:
         lock = Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError, ValueError, TypeError, AttributeError) as error:
-        # The last three are the library's answers to values of other types and to numbers of 5,000 digits.
+        # The library raises the last three for values of other types and for numbers of 5,000 digits.
         raise ReprosError(f"{file} is not a readable pylock file ({reason(error)}).") from error
     return Subject(str(file), group_by_package(_constraints(file, lock, text)), complete=True)
 

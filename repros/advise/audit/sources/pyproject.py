@@ -1,4 +1,4 @@
-"""Parser of `pyproject.toml`: the dependencies of a project, its extras and its groups. These are ranges, not pins."""
+"""Parser of `pyproject.toml`: the dependencies of a project, its extras and its groups, as ranges."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_pyproject(file: Path) -> Subject:
     project = data.get("project", {})
     groups = data.get("dependency-groups", {})
     if not isinstance(project, dict) or not isinstance(groups, dict) or not (project or groups):
-        raise ReprosError(f"{file} has neither [project] nor [dependency-groups]; name a lock or an environment.")
+        raise ReprosError(f"{file} has neither [project] nor [dependency-groups]; pass a lock or an environment.")
     constraints: list[tuple[str, Constraint]] = []
     unparsed = []
     for written, condition in _requirements(file, project, groups):
@@ -52,12 +52,12 @@ def read_pyproject(file: Path) -> Subject:
 
 
 def _parse(text: str) -> Requirement:
-    """Return a requirement; one that no reader would take for one is invalid, however well it is formed."""
+    """Return a requirement; an excessively long one is invalid."""
     if is_excessive(text):
         raise InvalidRequirement(text)
     try:
         return Requirement(text)
-    except RecursionError as error:  # parentheses within parentheses
+    except RecursionError as error:  # nested parentheses
         raise InvalidRequirement(text) from error
 
 
@@ -68,14 +68,14 @@ def _requirements(file: Path, project: dict[str, Any], groups: dict[str, Any]) -
     for extra, specs in extras.items():
         yield from ((text, f"extra == '{extra}'") for text in _texts(file, f"the extra {quote(extra)}", specs))
     for group, specs in groups.items():
-        # A table includes another group, whose requirements are yielded for that group.
+        # A table includes another group, whose requirements are yielded with that group.
         named = [spec for spec in expect(file, f"the group {quote(group)}", specs, list) if not isinstance(spec, dict)]
         yield from ((text, f"group == '{group}'") for text in _texts(file, f"the group {quote(group)}", named))
 
 
-def _texts(file: Path, place: str, values: Any) -> Iterator[str]:
-    for value in expect(file, place, values, list):
-        yield expect(file, place, value, str)
+def _texts(file: Path, key: str, values: Any) -> Iterator[str]:
+    for value in expect(file, key, values, list):
+        yield expect(file, key, value, str)
 
 
 def _constraint(requirement: Requirement, condition: str, location: Location) -> Constraint:

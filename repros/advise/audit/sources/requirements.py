@@ -1,4 +1,4 @@
-"""Parser of `requirements.txt` with everything that pip allows in it: `-r`, `-c`, markers, hashes, URLs."""
+"""Parser of `requirements.txt` with all of pip's syntax: `-r`, `-c`, markers, hashes, URLs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from repros.model.errors import ReprosError
 _INCLUDES = {"requirements": "-r", "constraints": "-c"}
 """The parser's names of the options that include another file."""
 _DEEPEST = 50
-"""Files that include one another."""
+"""Levels of nested includes."""
 
 
 def read_requirements(file: Path) -> Subject:
-    """Parse a file and the files that it includes, each once.
+    """Parse a file and its includes, each once.
 
     Raises:
         ReprosError: an included file cannot be read, or the parser fails.
@@ -33,45 +33,45 @@ def read_requirements(file: Path) -> Subject:
 
 @dataclass
 class _Reading:
-    """The reading of one file with its includes."""
+    """The state of reading one file with its includes."""
 
     first: Path
     unparsed: list[str] = field(default_factory=list)
     visited: set[tuple[Path, bool]] = field(default_factory=set)
 
     def constraints(self, file: Path, *, is_constraint: bool, depth: int = 0) -> Iterator[tuple[str, Constraint]]:
-        """Yield the packages of a file in its order, those of an included file in the place of the include.
+        """Yield the packages of a file in order, with those of an included file at the position of the include.
 
         Args:
             file: the file.
             is_constraint: whether it was included by `-c`.
-            depth: how many files include it.
+            depth: its level of nesting.
         """
         self.visited.add((file.resolve(), is_constraint))
-        for found in _parse(file, is_constraint=is_constraint):
-            line = found.requirement_line
+        for parsed in _parse(file, is_constraint=is_constraint):
+            line = parsed.requirement_line
             location = Location(_relative_name(self.first, line.filename), line.line_number)
-            if type(found).__name__ == "OptionLine":
-                for option, names in found.options.items():
+            if type(parsed).__name__ == "OptionLine":
+                for option, names in parsed.options.items():
                     for name in names if option in _INCLUDES else ():
                         included = option == "constraints" or is_constraint
                         yield from self._include(name, file, location, is_constraint=included, depth=depth)
-            elif getattr(found, "error_message", None) is not None:
-                problem = str(found.error_message).splitlines()[0].strip(": ")
+            elif getattr(parsed, "error_message", None) is not None:
+                problem = str(parsed.error_message).splitlines()[0].strip(": ")
                 self.unparsed.append(f"{location}: {quote(line.line.strip())} ({problem[:_LONGEST_PROBLEM]})")
-            elif found.name is None:
+            elif parsed.name is None:
                 self.unparsed.append(f"{location}: {line.line[:_LONGEST_PROBLEM]} does not name its package")
-            elif is_excessive(f"{found.specifier or ''}{found.marker or ''}"):
-                self.unparsed.append(f"{location}: {quote(line.line.strip())} is longer than a requirement can be")
+            elif is_excessive(f"{parsed.specifier or ''}{parsed.marker or ''}"):
+                self.unparsed.append(f"{location}: {quote(line.line.strip())} is too long for a requirement")
             else:
-                yield found.name, _constraint(found, location)
+                yield parsed.name, _constraint(parsed, location)
 
     def _include(
         self, name: str, file: Path, location: Location, *, is_constraint: bool, depth: int
     ) -> Iterator[tuple[str, Constraint]]:
-        """Yield the packages of an included file; nothing is fetched, and nothing is read twice."""
+        """Yield the packages of an included file; URLs are not fetched, and no file is read twice."""
         if "://" in name or name.startswith("file:"):
-            self.unparsed.append(f"{location}: {quote(name)} is an address, which is not fetched")
+            self.unparsed.append(f"{location}: {quote(name)} is a URL, which is not fetched")
             return
         included = file.parent / name
         try:
@@ -81,43 +81,45 @@ class _Reading:
                 raise ReprosError(f"{location}: more than {_DEEPEST} files include one another.")
             yield from self.constraints(included, is_constraint=is_constraint, depth=depth + 1)
         except (OSError, ValueError) as error:  # a name with a null byte, a file that is not UTF-8
-            why = getattr(error, "strerror", None) or ("not UTF-8 text" if isinstance(error, UnicodeError) else error)
-            raise ReprosError(f"{location}: the included file {quote(name)} cannot be read ({why}).") from error
+            reason = getattr(error, "strerror", None) or (
+                "not UTF-8 text" if isinstance(error, UnicodeError) else error
+            )
+            raise ReprosError(f"{location}: the included file {quote(name)} cannot be read ({reason}).") from error
 
 
 _LONGEST_PROBLEM = 200
 
 
 def _parse(file: Path, *, is_constraint: bool) -> list[Any]:
-    """Return the parsed lines of one file but its comments.
+    """Return the parsed lines of one file, without comments.
 
     Raises:
         OSError: it cannot be read.
         UnicodeDecodeError: it is not UTF-8.
         ReprosError: the parser fails.
     """
-    read_text(file)  # the parser's own errors have neither the file's name nor a way out
+    read_text(file)  # for errors with the file's name, which the parser's lack
     try:
         lines = list(RequirementsFile.parse(str(file), include_nested=False, is_constraint=is_constraint))
-    except Exception as error:  # whatever a parser of others makes of hostile text
+    except Exception as error:  # hostile text may raise any exception in the third-party parser
         raise ReprosError(f"{file} cannot be parsed as requirements ({type(error).__name__}: {error}).") from error
     return [line for line in lines if type(line).__name__ != "CommentRequirementLine"]
 
 
-def _constraint(found: Any, location: Location) -> Constraint:
-    marker = str(found.marker or "")
-    required = not found.is_constraint
-    if found.link is not None and not str(found.specifier or ""):
+def _constraint(parsed: Any, location: Location) -> Constraint:
+    marker = str(parsed.marker or "")
+    required = not parsed.is_constraint
+    if parsed.link is not None and not str(parsed.specifier or ""):
         return Constraint("from a URL", location, marker=marker, required=required)
     try:
-        specifiers = SpecifierSet(str(found.specifier or ""))
+        specifiers = SpecifierSet(str(parsed.specifier or ""))
     except InvalidSpecifier:
-        return Constraint(str(found.specifier), location, marker=marker, required=required)
+        return Constraint(str(parsed.specifier), location, marker=marker, required=required)
     return range_constraint(specifiers, location, marker, required=required)
 
 
 def _relative_name(file: Path, included: str) -> str:
-    """Return an included file's path, relative to the same folder as the path that the user gave."""
+    """Return an included file's path, relative to the folder of the path that the user passed."""
     path = Path(included)
     try:
         return str(file.parent / path.absolute().relative_to(file.parent.absolute()))

@@ -15,7 +15,7 @@ def read_uv_lock(file: Path) -> Subject:
     """Parse a lock.
 
     Raises:
-        ReprosError: it is not a lock of uv.
+        ReprosError: it is not a `uv.lock`.
     """
     data, text = read_toml(file)
     packages = data.get("package", [])
@@ -27,8 +27,8 @@ def read_uv_lock(file: Path) -> Subject:
 def _constraints(file: Path, packages: Iterable[Any], text: str) -> Iterator[tuple[str, Constraint]]:
     # In the order of the file, so that two releases of one package have two lines.
     lines = lines_of_names(text)
-    for found in packages:
-        package = expect(file, "[[package]]", found, dict)
+    for entry in packages:
+        package = expect(file, "[[package]]", entry, dict)
         name = expect(file, "name in [[package]]", package.get("name", ""), str)
         location = Location(str(file), next(lines.get(name, iter(())), 1))
         if "version" in package:

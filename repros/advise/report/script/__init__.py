@@ -1,4 +1,4 @@
-"""A report about a script that is no repro: the script, how it ends on each stack, and what it ran with."""
+"""A report about an untrusted script: its source, its outcome on each stack, and the environments."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ScriptRunSummary:
     ending: str
     """`exception in rank 0, rank 1`, `hang`, `clean`, ..."""
     signature: str | None
-    """What failed, normalised; None if nothing did."""
+    """The normalised failure; None if there is none."""
     places: tuple[str, ...]
-    """The innermost calls of an exception, or where each rank waits."""
+    """The innermost calls of an exception, or the wait location of each rank."""
     traceback: str
     """The last traceback in the logs; empty without one."""
     python: str
@@ -27,21 +27,21 @@ class ScriptRunSummary:
     collect_env: str
     """The output of `torch.utils.collect_env`."""
     collect_env_problem: str | None
-    """Why that output is empty."""
+    """The reason if that output is empty."""
 
 
 @dataclass(frozen=True)
 class ScriptReport:
-    """A script and what was seen of it, redacted already."""
+    """A script and its runs, already redacted."""
 
     name: str
     source: str
     command: str
-    """What starts it, without this project: `torchrun --nproc-per-node 2 train.py`."""
+    """The command that starts it without this project: `torchrun --nproc-per-node 2 train.py`."""
     device: Device
     runs: tuple[ScriptRunSummary, ...]
     packages: tuple[str, ...]
-    """What the script needs."""
+    """The script's dependencies."""
 
     @property
     def failed(self) -> ScriptRunSummary | None:

@@ -1,4 +1,4 @@
-"""The report about a script as one block of Markdown, under the headings of upstream's bug form."""
+"""The report about a script as a Markdown block, with the headings of the upstream bug form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 200
 
 
 def script_markdown(report: ScriptReport, form: Form | None = None) -> str:
-    """Return the block under the headings of a bug form: PyTorch's if the script needs torch alone."""
+    """Return the block with the headings of a bug form: PyTorch's if torch is the script's only dependency."""
     if form is None:
         form = Form.PYTORCH if set(report.packages) <= {"torch"} else Form.LIGHTNING
     parts = []
@@ -26,7 +26,7 @@ def script_markdown(report: ScriptReport, form: Form | None = None) -> str:
 def _description(report: ScriptReport) -> Iterator[str]:
     failed = report.failed
     if failed is None:
-        yield "The script below ends clean on every stack that it was run on."
+        yield "The script below exits cleanly on every stack."
     else:
         at = f", in {code(failed.places[-1])}" if failed.places else ""
         yield f"The script below ends with {code(_short(failed.signature or ''))}{at}."
@@ -72,7 +72,7 @@ def _versions_lines(report: ScriptReport) -> Iterator[str]:
 
 
 def _short(signature: str) -> str:
-    """Return the beginning of a signature; the traceback has the whole message."""
+    """Return the start of a signature; the traceback has the complete message."""
     return textwrap.shorten(signature, _LONGEST, placeholder=" ...")
 
 
