@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import email
+import json
 import os
 import re
 import subprocess
@@ -18,25 +19,26 @@ import pytest
 from uv import find_uv_bin
 
 from repros import __version__
+from repros.cli.main import load_commands
 from tests.diagnose.match.golden_logs import GOLDEN
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 SIM = ROOT / "repros/simulated_gpus"
-NOT_IN_THE_WHEEL = ("tools/site/", "repros/simulated_gpus/tests/", "repros/simulated_gpus/tools/")
+NOT_IN_THE_WHEEL = ("repros/simulated_gpus/tests/", "repros/simulated_gpus/tools/")
 AT_THE_TOP = {
     *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "CHANGELOG.md"),
     *("CONTRIBUTING.md", "LICENSE", "PKG-INFO", "README.md", "conftest.py", "docs", "noxfile.py", "pyproject.toml"),
-    *("repros", "tests"),
+    *("repros", "tests", "tools"),
 }
-"""What the sdist has at its top."""
+"""Top-level names in the sdist."""
 MOST_WHEEL_BYTES = 3_000_000
 
 
-def call(*command: str | Path, cwd: Path) -> str:
+def call(*command: str | Path, cwd: Path, code: int = 0) -> str:
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
@@ -70,10 +72,11 @@ def tracked(folder: str) -> set[str]:
     return {line for line in listed.splitlines() if (ROOT / line).is_file()}
 
 
-def test_the_wheel_has_the_whole_package_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_has_the_package_without_tests_and_tools(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert names == {name for name in tracked("repros") if not name.startswith(NOT_IN_THE_WHEEL)}
+    assert not [name for name in names if {"tests", "tools"} & {*Path(name).parts}]
     assert wheel.stat().st_size < MOST_WHEEL_BYTES
 
 
@@ -97,11 +100,42 @@ def test_the_sdist_has_the_project(built: Path) -> None:
     assert not {name for name in names if name.endswith(".pyc") or "/.repros/" in name}
 
 
-def test_the_commands_of_the_installed_wheel_work(environment: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", load_commands())
+def test_the_installed_wheel_has_help_for_every_command(name: str, environment: Path, tmp_path: Path) -> None:
+    assert call(environment / "repros", name, "--help", cwd=tmp_path).startswith(f"Usage: repros {name} ")
+
+
+def test_the_installed_wheel_lists_and_matches(environment: Path, tmp_path: Path) -> None:
     assert call(environment / "repros", "--version", cwd=tmp_path) == f"repros {__version__}\n"
     log = GOLDEN / "rpr-0002-failing-ddp-hand-2023-12.log"
     assert call(environment / "repros", "match", log, cwd=tmp_path).startswith("RPR-0002 ")
     assert "RPR-0001" in call(environment / "repros", "list", cwd=tmp_path)
+
+
+def test_the_installed_wheel_audits(environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.1.2\nlightning==2.1.3\n")
+    report = json.loads(call(environment / "repros", "audit", "--json", cwd=tmp_path, code=1))
+    assert "RPR-0001" in json.dumps(report)
+
+
+def test_the_installed_wheel_prints_commands_that_fail_as_documented(
+    environment: Path, current_python: Path, tmp_path: Path
+) -> None:
+    words = ["RPR-0014", "--variant", "failing", "--device", "cpu", "--python", current_python]
+    first, *_ = call(environment / "repros", "run", "--by-hand", *words, cwd=tmp_path).splitlines()
+    done = subprocess.run(["sh", "-c", first], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 1
+    assert "Traceback (most recent call last)" in done.stderr
+
+
+def test_the_installed_wheel_takes_no_stack_and_runs_no_step_of_a_project(environment: Path, tmp_path: Path) -> None:
+    """A pyproject.toml around the environment is another project's, not the checkout of the package's scripts."""
+    marker = tmp_path / "ran"
+    step = f'[[tool.repros.check]]\ntitle = "Any"\ncommand = ["touch", "{marker}"]\nwhen = "rules"\n'
+    (environment.parents[1] / "pyproject.toml").write_text(step)
+    assert "no rule is broken" in call(environment / "repros", "check", "RPR-0001", "--rules", cwd=tmp_path)
+    assert not marker.exists()
+    call(environment / "repros", "stacks", "new", "2099-01", cwd=tmp_path, code=2)
 
 
 def test_a_cell_runs_from_the_installed_wheel(environment: Path, current_python: Path, tmp_path: Path) -> None:
