@@ -37,8 +37,8 @@ def read_since() -> Iterator[Since]:
 def table() -> str:
     """Return the table in Markdown, and the releases of torch on which all other trainings were run."""
     shown = [stack(name).pins["torch"].version for name in _read()["shown"]]
-    lines = [f"Shown on torch {', '.join(shown[:-1])} and {shown[-1]}, but for:", ""]
-    lines += ["| Before | What is not there | Trainings |", "|---|---|---|"]
+    lines = [f"Shown on torch {', '.join(shown[:-1])} and {shown[-1]}, except:", ""]
+    lines += ["| Before | Missing | Trainings |", "|---|---|---|"]
     lines += [
         f"| {row.package} {row.release} | {row.reason} | {', '.join(f'`{toy}`' for toy in row.toys)} |"
         for row in read_since()
