@@ -121,7 +121,7 @@ def test_the_installed_wheel_audits(environment: Path, tmp_path: Path) -> None:
 def test_the_installed_wheel_prints_commands_that_fail_as_documented(
     environment: Path, current_python: Path, tmp_path: Path
 ) -> None:
-    words = ["RPR-0014", "--variant", "failing", "--device", "cpu", "--python", current_python]
+    words = ["RPR-0014", "--variant", "failing", "--device", "cpu", "--python", str(current_python)]
     first, *_ = call(environment / "repros", "run", "--by-hand", *words, cwd=tmp_path).splitlines()
     done = subprocess.run(["sh", "-c", first], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 1
