@@ -113,9 +113,9 @@ def _group_class(torch: Any) -> Any:
         def __call__(cls, store: Any, rank: int, size: int, options: Any = None, timeout: Any = None) -> Any:
             limit = next(
                 (
-                    each
-                    for each in (options, timeout, getattr(options, "_timeout", None))
-                    if isinstance(each, timedelta)
+                    value
+                    for value in (options, timeout, getattr(options, "_timeout", None))
+                    if isinstance(value, timedelta)
                 ),
                 _TIMEOUT,
             )

@@ -72,10 +72,10 @@ def _broadcast(tensor: Any, devices: Sequence[int]) -> list[Any]:
 
 def _broadcast_out(tensor: Any, out: Sequence[Any]) -> list[Any]:
     _check_cuda(out, _OUTPUTS)
-    for index, each in enumerate(out):
+    for index, output in enumerate(out):
         words = f"Expected all output tensors to have same shape as the source tensor {_shape(tensor.shape)}, but "
-        _check(each.shape == tensor.shape, f"{words}output tensor at index {index} has shape {_shape(each.shape)}")
-    return [each.copy_(tensor) for each in out]
+        _check(output.shape == tensor.shape, f"{words}output tensor at index {index} has shape {_shape(output.shape)}")
+    return [output.copy_(tensor) for output in out]
 
 
 def _broadcast_coalesced(
@@ -114,17 +114,17 @@ def _scatter_out(tensor: Any, out: Sequence[Any], dim: int = 0, streams: Any = N
     _check(len(out) > 0, "Expected at least one output tensor to scatter to")
     _check_cuda(out, _OUTPUTS)
     dim = _wrap(dim, tensor)
-    for index, each in enumerate(out):
-        fits = [*each.shape[:dim], *each.shape[dim + 1 :]] == [*tensor.shape[:dim], *tensor.shape[dim + 1 :]]
-        words = f"Output tensor at index {index} has incorrect shape: {_shape(each.shape)}. Expected same shape except"
+    for index, output in enumerate(out):
+        fits = [*output.shape[:dim], *output.shape[dim + 1 :]] == [*tensor.shape[:dim], *tensor.shape[dim + 1 :]]
+        words = f"Output tensor at index {index} has incorrect shape: {_shape(output.shape)}. Expected same shape except"
         tail = f"for scatter dim {dim} as the source tensor: {_shape(tensor.shape)}"
-        _check(each.dim() == tensor.dim() and fits, f"{words} {tail}")
-    total = sum(each.size(dim) for each in out)
+        _check(output.dim() == tensor.dim() and fits, f"{words} {tail}")
+    total = sum(output.size(dim) for output in out)
     words = f"Total size for output tensors along scatter dim {dim} does not match the source tensor size at dim {dim}"
     _check(total == tensor.size(dim), f"{words}. Expected {tensor.size(dim)}, but got total size {total}")
-    _check_streams(streams, [each.get_device() for each in out])
-    parts = tensor.split([each.size(dim) for each in out], dim)
-    return [each.copy_(part) for each, part in zip(out, parts)]
+    _check_streams(streams, [output.get_device() for output in out])
+    parts = tensor.split([output.size(dim) for output in out], dim)
+    return [output.copy_(part) for output, part in zip(out, parts)]
 
 
 def _gather(tensors: Sequence[Any], dim: int = 0, destination_index: int | None = None) -> Any:

@@ -9,7 +9,7 @@
 
 namespace sim::types {
 
-// A set of element types: bit n stands for c10::ScalarType n.
+// A set of element types: bit n is c10::ScalarType n.
 using TypeSet = uint64_t;
 constexpr bool contains(TypeSet types, at::ScalarType type) {
   return ((types >> static_cast<unsigned>(type)) & 1U) != 0;

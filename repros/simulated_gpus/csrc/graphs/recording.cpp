@@ -32,7 +32,7 @@ bool begins_with(const std::string& text, const char* beginning) {
   return text.rfind(beginning, 0) == 0;
 }
 
-// Beside what a schema says is written, the kernels of normalisation update their averages.
+// The kernels of normalisation also update their averages, which no schema marks as written.
 bool may_write(const c10::Argument& argument) {
   return is_written(argument) || begins_with(argument.name(), "running_");
 }
@@ -62,7 +62,7 @@ void make_undefined(const Slot& slot) {
 
 size_t Recording::slot_of(const c10::Storage& storage, bool is_result) {
   const auto* impl = storage.unsafeGetStorageImpl();
-  const auto found = known_.find(impl);  // an address stands for one storage as long as the slot refers to that
+  const auto found = known_.find(impl);  // an address means one storage while the slot refers to it
   if (found != known_.end()) {
     return found->second;
   }

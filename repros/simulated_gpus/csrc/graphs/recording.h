@@ -52,7 +52,7 @@ class Recording {
 
   // Takes the arguments of a call that is about to run.
   std::vector<RecordedValue> take(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
-  // Adds the call, if it does anything on a GPU beside making views.
+  // Adds the call, if it does anything on a GPU other than making views.
   void add(
       const c10::OperatorHandle& op, std::vector<RecordedValue> arguments, c10::ArrayRef<c10::IValue> given,
       c10::ArrayRef<c10::IValue> results);

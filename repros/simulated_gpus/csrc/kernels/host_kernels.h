@@ -1,6 +1,6 @@
 // The CPU kernels of the fast path (fast_path.cpp), some without TensorIterator.
 //
-// Contract held: the bits of the CPU's kernel. A Python number beside tensors of float32 is converted here, as
+// Contract held: the bits of the CPU's kernel. A Python number next to tensors of float32 is converted here, as
 // TensorIteratorBase::compute_types does it by a copy, which takes longer than the kernel for a small tensor.
 #pragma once
 
@@ -29,7 +29,7 @@ constexpr bool kTakesNumbers =
     std::is_same_v<Operator, at::_ops::mul_Tensor> || std::is_same_v<Operator, at::_ops::div_Tensor> ||
     std::is_same_v<Operator, at::_ops::add__Tensor> || std::is_same_v<Operator, at::_ops::mul__Tensor>;
 
-// A Python number beside a tensor of float32, in that type: TensorIterator would convert it by a copy, in each call.
+// A Python number next to a tensor of float32, in that type: TensorIterator would convert it by a copy, in each call.
 // Not for bfloat16, of which kernels read the number as it was given.
 inline at::Tensor number_for(const at::Tensor& tensor, const at::Tensor& number) {
   const auto type = number.scalar_type();

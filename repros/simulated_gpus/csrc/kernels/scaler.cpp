@@ -2,7 +2,7 @@
 //
 // Contract held: native_functions.yaml (`_amp_foreach_non_finite_check_and_unscale_`, `_amp_update_scale_`) and
 // ATen/native/cuda/AmpKernels.cu: gradients are unscaled in place, `found_inf` becomes one if any was not finite; the
-// scale backs off after an overflow, and grows after so many steps without one unless that makes it infinite.
+// scale backs off after an overflow, and grows after `growth_interval` steps without one unless that makes it infinite.
 #include "dispatch/placement.h"
 #include "kernels/kernels.h"
 #include "runtime/memory.h"
