@@ -63,7 +63,7 @@ def find_causes(observation: Observation, ranks: int, is_documented: Callable[[P
 
     Args:
         observation: the run.
-        ranks: the number of ranks expected.
+        ranks: the expected world size.
         is_documented: returns whether a process ended in the documented way, which is then no failure of the machine.
     """
     processes = list(observation.ranks)
