@@ -174,7 +174,7 @@ def _environment(python: Path, stack: str | None, found: ProbeOutput) -> Environ
             name, python, str(found["python"]), versions, broken=_missing_torch(name, stack), stack=stack
         )
     problem = found.get("torch")
-    # Without memory the state of torch is unknown; its cells then end as failures of the machine.
+    # Out of memory does not mean that torch is damaged; cells then end as failures of the machine.
     if problem and not is_machine_error(str(problem)):
         why = f"torch cannot be imported there ({problem})"
         broken = str(ProbeError(python, why, stack)) if stack else why

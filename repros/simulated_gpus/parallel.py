@@ -116,7 +116,8 @@ def _scatter_out(tensor: Any, out: Sequence[Any], dim: int = 0, streams: Any = N
     dim = _wrap(dim, tensor)
     for index, output in enumerate(out):
         fits = [*output.shape[:dim], *output.shape[dim + 1 :]] == [*tensor.shape[:dim], *tensor.shape[dim + 1 :]]
-        words = f"Output tensor at index {index} has incorrect shape: {_shape(output.shape)}. Expected same shape except"
+        words = f"Output tensor at index {index} has incorrect shape: {_shape(output.shape)}. "
+        words += "Expected same shape except"
         tail = f"for scatter dim {dim} as the source tensor: {_shape(tensor.shape)}"
         _check(output.dim() == tensor.dim() and fits, f"{words} {tail}")
     total = sum(output.size(dim) for output in out)

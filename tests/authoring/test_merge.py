@@ -58,7 +58,13 @@ for slug in sys.argv[1:]:
 
 
 READERS = (
-    *("-m", "of_all_scripts", "tests/test_readme.py", "tests/test_catalogue.py", "tests/engine/matrix/test_ranges.py"),
+    *(
+        "-m",
+        "of_all_scripts",
+        "tests/test_readme.py",
+        "tests/test_catalogue.py",
+        "tests/engine/matrix/test_check_ranges.py",
+    ),
     *("tests/diagnose/watch/test_measured.py", "tests/diagnose/watch/test_identify.py"),
 )
 """Tests of the pages and of what is kept of each script."""

@@ -70,7 +70,7 @@ stack    cells  known  to run  about  environment
 @pytest.fixture(autouse=True)
 def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package's evidence, by which the time of a cell is estimated that was never measured."""
-    monkeypatch.setattr(matrix, "kept_timings", lambda places, known: timings(known))
+    monkeypatch.setattr(matrix, "recorded_timings", lambda places, known: timings(known))
 
 
 def test_the_plan_comes_first_and_alone_when_asked(repros: Command, agreeing: str) -> None:

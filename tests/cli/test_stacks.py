@@ -20,7 +20,7 @@ from tests.toy_cells import TOYS
 
 def test_stacks(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "ready", lambda stack: stack.name == "current")
-    monkeypatch.setattr(environments, "place", lambda stack: Path(f"/cache/{stack.name}"))
+    monkeypatch.setattr(environments, "environment_folder", lambda stack: Path(f"/cache/{stack.name}"))
     code, out, _ = repros("stacks")
     assert code == 0
     assert out.startswith("2023-05\n  torch 2.0, which leaves")

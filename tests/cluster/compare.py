@@ -36,7 +36,9 @@ def facts(file: Path) -> Facts:
     found: Facts = {}
     for line in record.read(file):
         key = (line["repro"], line["variant"], line["strategy"], line["device"], line["stack"]["name"])
-        endings = sorted((each["process"], each["ending"], each["code"], each["signal"]) for each in line["observed"])
+        endings = sorted(
+            (process["process"], process["ending"], process["code"], process["signal"]) for process in line["observed"]
+        )
         found[key] = (line["verdict"], line["signature"], line["reason"], line["stack"], line["platform"], endings)
     return found
 

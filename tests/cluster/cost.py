@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="keep the figures in this file")
     given = parser.parse_args()
     measured = measure(given.rounds)
-    worst = max(each["on the cluster"] - each["here"] for each in measured.values())
+    worst = max(row["on the cluster"] - row["here"] for row in measured.values())
     print(f"beyond this machine: at most {worst:.0f} ms a cell")
     if given.out:
         keep(given.out, "cost", {"rounds": given.rounds, "cells": CELLS, "milliseconds": measured})

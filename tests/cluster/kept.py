@@ -28,7 +28,7 @@ def read() -> dict[str, Any]:
 
 
 def keep(file: Path, program: str, figures: Mapping[str, Any]) -> None:
-    """Write a program's figures into a file, beside those of the others."""
+    """Write a program's figures into a file, next to those of other programs."""
     others = json.loads(file.read_text("utf-8")) if file.exists() else {}
     surroundings = {"at": str(dt.datetime.now(dt.UTC).date()), "processors": os.cpu_count()}
     text = json.dumps({**others, program: {**surroundings, **figures}}, indent=2, sort_keys=True)
@@ -37,10 +37,10 @@ def keep(file: Path, program: str, figures: Mapping[str, Any]) -> None:
 
 def cost_text(cost: Mapping[str, Any]) -> str:
     """Return the sentence on what a cell costs."""
-    beyond = max(each["on the cluster"] - each["here"] for each in cost["milliseconds"].values())
+    beyond = max(row["on the cluster"] - row["here"] for row in cost["milliseconds"].values())
     one, two = (
-        f"{each['on the cluster']:.0f} instead of {each['here']:.0f} ms"
-        for each in (cost["milliseconds"][jobs] for jobs in ("1", "2"))
+        f"{row['on the cluster']:.0f} instead of {row['here']:.0f} ms"
+        for row in (cost["milliseconds"][jobs] for jobs in ("1", "2"))
     )
     return fill_lines(
         f"On a cluster of two nodes on one machine with {cost['processors']} processors, a cell costs at most"

@@ -95,7 +95,7 @@ class Storm:
         self._catalogue = write_catalogue(folder, TOY)
 
     def rage(self, cluster: LocalCluster, until: float, report_progress: Callable[[str], None]) -> None:
-        """Run drivers until all faults are injected, or time is up."""
+        """Run drivers until all faults are injected, or until the timeout."""
         while self.faults and time.monotonic() < until:
             self.runs += 1
             driver = Driver(self._folder / f"run-{self.runs}", cluster.address, self._catalogue)

@@ -24,7 +24,7 @@ def tasks(site: str, number: int, needs: ResourceNeeds = PLAIN) -> list[CellTask
 
 def placement(waiting: list[CellTask], *nodes: NodeResources) -> Placement:
     made = Placement(waiting)
-    made.nodes |= {each.node_id: each for each in nodes}
+    made.nodes |= {node.node_id: node for node in nodes}
     return made
 
 

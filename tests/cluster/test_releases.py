@@ -105,7 +105,7 @@ def test_a_release_whose_node_is_lost_is_probed_on_another(
         while not begun.exists():
             time.sleep(0.05)
         above = {process.pid for process in psutil.Process(int(begun.read_text())).parents()}
-        (lost,) = (each for each in cluster.workers if cluster.raylet(each).pid in above)
+        (lost,) = (worker for worker in cluster.workers if cluster.raylet(worker).pid in above)
         cluster.kill(lost)
 
     killer = threading.Thread(target=kill)

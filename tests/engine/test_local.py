@@ -90,7 +90,8 @@ def test_results_that_are_complete_at_an_interrupt_are_not_lost(
 def cuda_cells(number: int, processes: int, gpus: int) -> list[Cell]:
     place = environment(counts={Device.CUDA: gpus})
     return [
-        cell(strategy=str(each), device=Device.CUDA, processes=processes, environment=place) for each in range(number)
+        cell(strategy=str(number), device=Device.CUDA, processes=processes, environment=place)
+        for number in range(number)
     ]
 
 

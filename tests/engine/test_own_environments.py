@@ -2,7 +2,7 @@
 
 Most of the environments are real: one with torch, this one (which lacks torch), other Pythons. A fake torch (a
 distribution's name and version, and a module with a count of GPUs) replaces the real one in two cases: for a number of
-GPUs, and for a torch too old to be installed beside the others (checked by hand with the real 1.13.1).
+GPUs, and for a torch too old to be installed with the others (checked by hand with the real 1.13.1).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def torch_module(version: str, gpus: int) -> str:
 
 
 def fake_torch(folder: Path, version: str, gpus: int | None = None) -> Path:
-    """Write an environment with a fake torch: a name and a version, and with `gpus` a module that counts so many."""
+    """Write an environment with a fake torch: a name and a version, and with `gpus` a module that counts them."""
     info = folder / "lib" / f"torch-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")

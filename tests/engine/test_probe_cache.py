@@ -115,9 +115,9 @@ def test_an_editable_install(form: str, asked: Asked, tmp_path: Path) -> None:
 
 
 def test_another_search_path(asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked.install("beside", "1.0", tmp_path / "beside")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "beside"))
-    assert asked.versions() == asked.versions() == {"torch": "2.1.0", "beside": "1.0"}
+    asked.install("second", "1.0", tmp_path / "second")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "second"))
+    assert asked.versions() == asked.versions() == {"torch": "2.1.0", "second": "1.0"}
     monkeypatch.delenv("PYTHONPATH")
     assert asked.versions() == {"torch": "2.1.0"}
     assert asked.imports == 2  # as before the change, of which the answer is still kept

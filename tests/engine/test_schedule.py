@@ -115,9 +115,9 @@ def test_the_whole_takes_little_more_than_it_must(cores: int, gpus: int, seed: i
     cells = numbered(
         *(cell(rng.lognormvariate(1, 1), rng.choice([0.5, 1, 2]), rng.choice(wanted)) for _ in range(2000))
     )
-    by_cores = sum(each.seconds * each.cores for each in cells.values()) / cores
-    by_gpus = sum(each.seconds * each.gpus for each in cells.values()) / gpus if gpus else 0.0
-    longest = max(each.seconds for each in cells.values())
+    by_cores = sum(needed.seconds * needed.cores for needed in cells.values()) / cores
+    by_gpus = sum(needed.seconds * needed.gpus for needed in cells.values()) / gpus if gpus else 0.0
+    longest = max(needed.seconds for needed in cells.values())
     taken = simulate(cells, machine(cores, gpus))
     assert max(by_cores, by_gpus) <= taken <= 4 / 3 * max(by_cores, by_gpus) + longest
 
@@ -126,7 +126,7 @@ def test_sixty_four_cores_are_busy() -> None:
     cells = numbered(*(cell(seconds=1 + number % 7) for number in range(640)))
     spans = list(timeline(cells, machine()))
     assert len(at_once(spans, 0)) == 64
-    used = sum(each.seconds for each in cells.values())
+    used = sum(needed.seconds for needed in cells.values())
     assert used / (64 * max(span.end for span in spans)) > 0.97
 
 

@@ -102,7 +102,7 @@ REPRO: Mapping[str, Key] = {
     "strategies": Key(_NAMES, list_of(_matching(NAME), empty=False), default=("auto",)),
     "cold": Key(_NAMES, list_of(_matching(NAME)), default=()),
     "devices": Key(_DEVICES, list_of(Device, empty=False), default=(Device.CPU,)),
-    "processes": Key(f"a number of ranks from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS), default=1),
+    "processes": Key(f"a world size from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS), default=1),
     "minimum": Key(f"a number of devices from 1 to {_MOST_RANKS}", _integer_up_to(_MOST_RANKS)),
     "deadline": Key(
         f"a number of seconds from 1 to {_LONGEST_DEADLINE}", _integer_up_to(_LONGEST_DEADLINE), default=120

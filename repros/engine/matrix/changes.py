@@ -116,8 +116,9 @@ def describe_changes(catalogue: Catalogue, evidence: Evidence, old: str, new: st
     for change in changes:
         yield f"* {change} ({change.repro.title})"
     for stack, other in ((old, new), (new, old)):
-        if gaps := find_unmeasured(catalogue, evidence, stack, other):
-            yield f"* measured on {stack} and not on {other}: {_join(_gap(gap, evidence[gap]) for gap in gaps)}"
+        if unmeasured := find_unmeasured(catalogue, evidence, stack, other):
+            units = _join(_unit_text(unit, evidence[unit]) for unit in unmeasured)
+            yield f"* measured on {stack} and not on {other}: {units}"
     compared = [repro.id for repro in catalogue if pairs_of(repro, evidence, old, new)]
     same = len(compared) - len({change.repro.id for change in changes})
     yield f"* {same} of {len(compared)} failures that were measured on both end on {new} as on {old}"
@@ -226,7 +227,7 @@ def _end(variant: VariantVerdict, same: int, *, with_verdict: bool) -> str:
     return f"{variant.verdict}, {quoted}" if with_verdict else quoted
 
 
-def _gap(unit: Unit, measured: Measurement) -> str:
+def _unit_text(unit: Unit, measured: Measurement) -> str:
     variant = measured.variants.get("failing")
     return f"{unit.repro} {_axes(unit)}{f' ({variant.verdict})' if variant else ''}"
 

@@ -159,4 +159,4 @@ def test_a_cache_folder_that_cannot_be_written(stack: Stack, tmp_path: Path) -> 
 )
 def test_packages_released_together_are_exchanged_together(wanted: str, exchanged: list[str]) -> None:
     own = [Requirement("torch==2.1.2"), Requirement("lightning==2.1.3")]
-    assert [str(each) for each in exchange(own, [Requirement(wanted)])] == exchanged
+    assert [str(requirement) for requirement in exchange(own, [Requirement(wanted)])] == exchanged

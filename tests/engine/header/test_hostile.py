@@ -22,7 +22,7 @@ HUGE = "9" * 5_000
         ("title", '"a \\u202e b"', "expected a sentence"),
         ("title", '"' + "x" * 3_000 + '"', "expected a sentence"),
         ("id", '"RPR-\u0660\u0660\u0660\u0666"', "expected an id"),
-        ("processes", "100000000", "expected a number of ranks from 1 to 64"),
+        ("processes", "100000000", "expected a world size from 1 to 64"),
         ("deadline", "99999999999999999999999999", "expected a number of seconds from 1 to 3600"),
         ("deadline", HUGE, "not valid TOML"),
         ("dependencies", '["torch\\u0000"]', "expected dependencies: a list of requirements"),

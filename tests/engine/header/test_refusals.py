@@ -127,12 +127,12 @@ REFUSED = [
     (
         "processes = 2",
         "processes = 0",
-        "script.py:16: processes = 0 in [tool.repro]; expected a number of ranks from 1 to 64",
+        "script.py:16: processes = 0 in [tool.repro]; expected a world size from 1 to 64",
     ),
     (
         "processes = 2",
         "processes = true",
-        "script.py:16: processes = True in [tool.repro]; expected a number of ranks",
+        "script.py:16: processes = True in [tool.repro]; expected a world size",
     ),
     (
         "minimum = 1",

@@ -27,7 +27,7 @@ HANGS = {
     "at_exit": ["rank 0 in barrier", "rank 1 in recv"],
 }
 WAIT = ("failing", "sleeps_before_a_group", "loader_sleeps", "thread_sleeps", "stopped", "slowed", "computes")
-"""Variants of `seems_to_hang` that return, and use little of a processor until then, but for the last."""
+"""Variants of `seems_to_hang` that return, and use little CPU time until then, except the last."""
 WORK = ("compiles", "compiles_beside", "starved")
 """Others, which take all of it."""
 LONG = 15.0
@@ -108,13 +108,13 @@ def test_a_timeout_before_the_deadline_decides(side_by_side: SideBySide) -> None
 
 @pytest.fixture(scope="module")
 def documented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Cell]]:
-    """The cells of the catalogue's hangs on their home stack."""
+    """The cells of the catalogue's hangs on their reference stack."""
     specs = [spec for spec in select(load(), Selection(("RPR-0025", "RPR-0042"))) if _documents_a_hang(spec)]
     with prepare(specs, Targets(stacks=("home",)), print) as environments:
         planned = plan(specs, environments)
         cells = {f"{cell.repro.id} {cell.variant.name}": cell for cell in planned if isinstance(cell, Cell)}
         if len(cells) < len(specs):
-            pytest.skip(f"the home stack could not be made: {planned}")
+            pytest.skip(f"the reference stack could not be made: {planned}")
         yield cells
 
 

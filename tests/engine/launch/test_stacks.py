@@ -19,10 +19,10 @@ from repros.inside.recorder import STACKS_SIGNAL
 SCRIPT = """
 import faulthandler, sys, threading, time
 faulthandler.register(int(sys.argv[1]), open(sys.argv[2], "a"), all_threads=True, chain=False)
-def beside():
+def side_thread():
     time.sleep(60)
 def begin():
-    threading.Thread(target=beside, daemon=True).start()
+    threading.Thread(target=side_thread, daemon=True).start()
     print("ready", flush=True)
     time.sleep(60)
 begin()
@@ -64,9 +64,9 @@ def test_a_request_brings_its_own_text_alone(process: psutil.Process, tmp_path: 
     assert first.begins == {process.pid: 0}
     assert second.begins == {process.pid: len(first.texts[process.pid].encode())}
     for request in (first, second):
-        beside, main = stacks.threads(request.texts[process.pid])
+        side_thread, main = stacks.threads(request.texts[process.pid])
         assert [frame.function for frame in main] == ["begin", "<module>"]
-        assert beside[0].function == "beside"
+        assert side_thread[0].function == "side_thread"
 
 
 def test_a_stopped_process_brings_nothing(

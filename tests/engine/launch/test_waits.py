@@ -49,7 +49,7 @@ def test_a_functional_collective_is_called_through_torch_ops() -> None:
 
 
 @pytest.mark.parametrize(
-    ("beside", "waits"),
+    ("other_thread", "waits"),
     [
         ([], True),  # a thread of C++ that has called Python before
         (MONITOR, True),
@@ -61,8 +61,8 @@ def test_a_functional_collective_is_called_through_torch_ops() -> None:
         ([f"{PYTHON}/concurrent/futures/thread.py _worker", f"{PYTHON}/threading.py run"], False),
     ],
 )
-def test_another_thread_must_not_be_able_to_go_on(beside: list[str], waits: bool) -> None:
-    found = call_that_waits([stack(*beside), stack(BARRIER, SCRIPT)], is_rank=True, is_finished=False)
+def test_another_thread_must_not_be_able_to_go_on(other_thread: list[str], waits: bool) -> None:
+    found = call_that_waits([stack(*other_thread), stack(BARRIER, SCRIPT)], is_rank=True, is_finished=False)
     assert (found is not None) == waits
 
 
