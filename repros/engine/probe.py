@@ -1,4 +1,4 @@
-"""Probing: ask an interpreter what its environment contains, without installing anything into it."""
+"""Probing: find out what an interpreter's environment contains, without installing anything into it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _SCRIPT = Path(inside.__file__).with_name("probe.py")
 _OLDEST = (3, 9)
 """The oldest Python that :mod:`repros.inside` supports."""
 _TIMEOUT = 600
-"""Seconds; the simulated accelerator may have to be compiled."""
+"""Seconds, which may include the compilation of the simulated accelerator."""
 
 
 class ProbeError(ReprosError):
     """An interpreter that cannot run cells."""
 
-    def __init__(self, python: Path, why: str, stack: str | None = None) -> None:
+    def __init__(self, python: Path, reason: str, stack: str | None = None) -> None:
         """Compose the message for the user's own interpreter, or for that of a stack's environment."""
-        way_out = (
+        remedy = (
             f"'rm -r {python.parents[1]}' lets the next run make the environment of stack {stack} anew."
             if stack and len(python.parents) > 1
             else "expected the path of a Python interpreter that has torch installed."
         )
-        super().__init__(f"{python}: {why}; {way_out}")
+        super().__init__(f"{python}: {reason}; {remedy}")
 
 
 def probe(
@@ -46,28 +46,28 @@ def probe(
     needs_torch: bool = True,
     report_progress: Callable[[str], None] = lambda _: None,
 ) -> Environment:
-    """Describe the environment of an interpreter; it is asked once, and again after a change of it.
+    """Describe the environment of an interpreter; the answer is cached until the environment changes.
 
     Args:
         python: the interpreter.
         stack: name of the stack that the environment was made from; None for the user's own environment.
-        sim: whether to look for the simulated accelerator, which may have to be compiled first (about half a minute).
+        sim: whether to probe the simulated accelerator, which may have to be compiled first (about half a minute).
         needs_torch: whether the user's own environment is refused if it has no torch.
-        report_progress: receives lines of progress: with `sim`, that it has begun; then, that it still takes.
+        report_progress: receives lines of progress: with `sim` at the start, then every half minute.
 
     Raises:
         ProbeError: the interpreter does not exist, is too old or does not answer; or it is the user's
             own and lacks the torch that it needs. (A stack's environment without torch is `broken` instead.)
     """
-    where = _answer(python, stack, "where")
-    found = cached_output(
+    location = _answer(python, stack, "where")
+    answer = cached_output(
         python,
-        where,
+        location,
         lambda: _answer(python, stack, *(["sim"] if sim else []), report_progress=report_progress),
         sim=sim,
     )
     try:
-        environment = _environment(python, stack, found)
+        environment = _environment(python, stack, answer)
     except (KeyError, TypeError):
         raise ProbeError(python, "did not answer (it is no probe's answer)", stack) from None
     if _release(environment.python_version) < _OLDEST:
@@ -83,31 +83,31 @@ def _answer(
     """Run the probe's script and return its answer.
 
     Raises:
-        ProbeError: there is none.
+        ProbeError: there is no answer.
     """
     try:
-        answer, errors = _ask(python, stack, words, report_progress)
+        output, errors = _ask(python, stack, words, report_progress)
     except NoAnswerError as error:
         raise ProbeError(python, f"did not answer ({error})", stack) from error
     except OSError as error:
         raise ProbeError(python, f"cannot be run ({error.strerror})", stack) from error
     try:
-        found = json.loads(answer.splitlines()[-1])
+        answer = json.loads(output.splitlines()[-1])
     except (ValueError, IndexError):
-        found = None
-    if not isinstance(found, dict):
+        answer = None
+    if not isinstance(answer, dict):
         last = (errors.strip().splitlines() or ["no output"])[-1]
         raise ProbeError(python, _too_old_problem(python) or f"did not answer ({last})", stack)
-    return found
+    return answer
 
 
 def _ask(
     python: Path, stack: str | None, words: Sequence[str], report_progress: Callable[[str], None]
 ) -> tuple[str, str]:
-    """Run the probe's script; return what it wrote to stdout, the last line of which is its answer, and to stderr."""
-    # Not `python -I`, which ignores the user's PYTHONPATH: the environment may be incomplete without it.
+    """Run the probe's script; return its stdout, whose last line is the answer, and its stderr."""
+    # Without `-I`, which ignores the user's PYTHONPATH: the environment may be incomplete without that.
     command = [str(python), str(_SCRIPT), *words]
-    # Simulated GPUs that this process may have must not be counted as real ones.
+    # Simulated GPUs of this process must not count as real ones.
     left_out = {"PYTHONHOME", "PYTHONSTARTUP", contract.SIM}
     environ = {name: value for name, value in os.environ.items() if name not in left_out}
     ours = {
@@ -138,13 +138,15 @@ def _ask(
 
 
 def _too_old_problem(python: Path) -> str | None:
-    """Return what is wrong with an interpreter that is too old to parse the probe script; None if it is not too old."""
-    asked = [str(python), "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"]
+    """Return the problem of an interpreter that is too old to parse the probe script; None if it is new enough."""
+    command = [str(python), "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"]
     try:
-        done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+        completed = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    version = done.stdout.strip()
+    version = completed.stdout.strip()
     return (
         _too_old_message(version) if re.fullmatch(r"\d+\.\d+\.\d+", version) and _release(version) < _OLDEST else None
     )
@@ -162,23 +164,23 @@ def _missing_torch(name: str, stack: str | None) -> str:
     return f"torch is not installed in {name}" if stack else "torch is not installed there"
 
 
-def _environment(python: Path, stack: str | None, found: ProbeOutput) -> Environment:
+def _environment(python: Path, stack: str | None, answer: ProbeOutput) -> Environment:
     name = stack or str(python)
     counts: dict[Device, int] = {}
     absent: dict[Device, str] = {}
-    cuda, sim, versions = found["cuda"], found["sim"], found["versions"]
+    cuda, sim, versions = answer["cuda"], answer["sim"], answer["versions"]
     if not isinstance(cuda, dict) or not isinstance(versions, dict):
         raise TypeError
     if "torch" not in versions:
         return Environment(
-            name, python, str(found["python"]), versions, broken=_missing_torch(name, stack), stack=stack
+            name, python, str(answer["python"]), versions, broken=_missing_torch(name, stack), stack=stack
         )
-    problem = found.get("torch")
-    # Out of memory does not mean that torch is damaged; cells then end as failures of the machine.
+    problem = answer.get("torch")
+    # If memory ran out, torch itself may work; cells then end as failures of the machine.
     if problem and not is_machine_error(str(problem)):
-        why = f"torch cannot be imported there ({problem})"
-        broken = str(ProbeError(python, why, stack)) if stack else why
-        return Environment(name, python, str(found["python"]), versions, broken=broken, stack=stack)
+        reason = f"torch cannot be imported there ({problem})"
+        broken = str(ProbeError(python, reason, stack)) if stack else reason
+        return Environment(name, python, str(answer["python"]), versions, broken=broken, stack=stack)
     counts[Device.CPU] = os.cpu_count() or 1
     counts[Device.CUDA] = cuda["count"]
     if cuda["absent"]:
@@ -187,4 +189,4 @@ def _environment(python: Path, stack: str | None, found: ProbeOutput) -> Environ
         counts[Device.SIM] = sys.maxsize
     else:
         absent[Device.SIM] = sim["absent"] if isinstance(sim, dict) else "the simulated accelerator was not requested"
-    return Environment(name, python, str(found["python"]), versions, counts, absent, stack=stack)
+    return Environment(name, python, str(answer["python"]), versions, counts, absent, stack=stack)

@@ -122,16 +122,16 @@ def _find_files(folder: Path) -> list[Path]:
     Raises:
         ReprosError: there are too many, or they are too large.
     """
-    found, size = list[Path](), 0
+    files, size = list[Path](), 0
     for file in _walk(folder):
-        found.append(file.relative_to(folder))
+        files.append(file.relative_to(folder))
         size += file.stat().st_size
-        if len(found) > _MOST_FILES or size > _MOST_BYTES:
+        if len(files) > _MOST_FILES or size > _MOST_BYTES:
             raise ReprosError(
                 f"{folder} is copied for each run, and has more than {_MOST_FILES} files or "
                 f"{_MOST_BYTES // 10**6} MB; start the command in a folder that contains only its own files."
             )
-    return sorted(found)
+    return sorted(files)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -24,7 +24,7 @@ class LinkJson(TypedDict):
     via: str | None
 
 
-class PlaceJson(TypedDict):
+class RankLocationJson(TypedDict):
     """Where a rank was at the end of the run."""
 
     rank: str
@@ -61,7 +61,7 @@ class StackJson(TypedDict):
     signature: str | None
     ranks: list[str]
     chain: list[LinkJson]
-    places: list[PlaceJson]
+    places: list[RankLocationJson]
     last_lines: list[str]
     """The end of the output, of rank 0 if there are several, unless an exception explains the ending."""
     note: str | None
@@ -73,7 +73,7 @@ class StackJson(TypedDict):
     """As `repros watch --json` writes them."""
 
 
-class WallsJson(TypedDict):
+class SandboxJson(TypedDict):
     """The sandbox."""
 
     network: bool
@@ -88,7 +88,7 @@ class TryJson(TypedDict):
     script: str
     packages: list[str]
     """Packages in its PEP 723 block and its imports."""
-    walls: WallsJson
+    walls: SandboxJson
     seconds: float
     memory: int
     file_size: int

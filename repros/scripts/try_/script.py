@@ -101,16 +101,16 @@ def read_issue(path: Path, block: int | None = None) -> Script:
 
 def _find_local(source: str, folder: Path) -> Iterator[Path]:
     """Yield the modules that a source imports from its folder, and those that they import from there."""
-    found: set[Path] = set()
+    local_paths: set[Path] = set()
     sources = [source]
     while sources:
         for name in _imports_if_python(sources.pop()):
             top = name.partition(".")[0]
             path = next((path for path in (folder / f"{top}.py", folder / top) if path.exists()), None)
             files = [] if path is None else sorted(path.rglob("*.py")) if path.is_dir() else [path]
-            if path is None or path in found or not 0 < len(files) <= _MOST_LOCAL_FILES:
+            if path is None or path in local_paths or not 0 < len(files) <= _MOST_LOCAL_FILES:
                 continue
-            found.add(path)
+            local_paths.add(path)
             yield path
             sources += [file.read_text("utf-8", "replace") for file in files]
 
@@ -140,6 +140,6 @@ def _refuse_invalid_python(source: str, name: str) -> None:
     try:
         parse(source)
     except PROBLEMS as error:
-        place = f"{name}:{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else name
-        what = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise ReprosError(f"{place} is not valid Python ({what}); expected a script.") from error
+        location = f"{name}:{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else name
+        problem = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise ReprosError(f"{location} is not valid Python ({problem}); expected a script.") from error

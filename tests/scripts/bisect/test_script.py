@@ -1,4 +1,4 @@
-"""`repros bisect SCRIPT`: wheels of a few bytes, real environments, real runs within walls; and its interruption."""
+"""`repros bisect SCRIPT`: wheels of a few bytes, real environments, real runs in the sandbox; and its interruption."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_two_ranks_that_hang_go_on_hanging(reduce: Reduce, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (SANDBOX.files and SANDBOX.network), reason="this system cannot build the walls")
+@pytest.mark.skipif(not (SANDBOX.files and SANDBOX.network), reason="this system cannot build the sandbox")
 def test_candidates_are_as_contained_as_the_script(reduce: Reduce, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -1,4 +1,4 @@
-"""The catalogue's own scripts, run as a stranger's: within the walls they show what they document, and match names it.
+"""The catalogue's own scripts, run as untrusted ones: in the sandbox they show what they document, and match names it.
 
 Two by default; with `--all-cells` all that fail on the CPU with the versions of the stack.
 """

@@ -1,4 +1,4 @@
-"""From a stranger's script to an entry and to a report: what is measured is written, what only people know is named."""
+"""From an untrusted script to an entry and to a report: what is measured is written, what only people know is named."""
 
 from __future__ import annotations
 
