@@ -1,1 +1,1 @@
-"""Text for the terminal, made from repros, results and record lines by pure functions."""
+"""Pure functions that format repros, results and record lines as text and JSON."""

@@ -1,8 +1,8 @@
-"""Control characters in text from elsewhere: removed before a terminal sees them, escaped in JSON.
+"""Control characters in untrusted text: removed before output to a terminal, escaped in JSON.
 
-A log, a catalogue's script, a requirements file or a file's name may hold sequences that a terminal obeys: set its
-title or the clipboard (OSC), move the cursor (CSI), switch the character set. ECMA-48 defines them, xterm's
-`ctlseqs` document the rest. Bidirectional controls show text in another order than it has (CVE-2021-42574).
+A log, a catalogue's script, a requirements file or a file's name may contain sequences that a terminal executes: set
+its title or the clipboard (OSC), move the cursor (CSI), switch the character set. ECMA-48 and xterm's `ctlseqs` define
+them. Bidirectional controls display text in a different order (CVE-2021-42574).
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"  # a single function: `ESC c`, `ESC ( 0`
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 but newline and tab, DEL, C1, bidirectional controls, and lone surrogates, which no encoding can write."""
+"""C0 except newline and tab, DEL, C1, bidirectional controls, and lone surrogates, which cannot be encoded."""
 _MOST_PASSES = 8
-"""Sequences may be nested so that removing one makes another. Deeper ones lose their control characters only."""
+"""Nested sequences: the removal of one may create another. Of deeper ones, only control characters are removed."""
 
 
 def remove_sequences(text: str) -> str:
-    """Return text without whole terminal sequences, those that appear by removing others included."""
+    """Return text without complete terminal sequences, including those that the removal of others creates."""
     for _ in range(_MOST_PASSES):
-        text, found = _SEQUENCE.subn("", text)
-        if not found:
+        text, removed = _SEQUENCE.subn("", text)
+        if not removed:
             break
     return text
 
 
 def remove_controls(text: str) -> str:
-    """Return text that a terminal only shows: without sequences and control characters but newline and tab."""
+    """Return text without terminal sequences and control characters, except newline and tab."""
     return _CONTROL.sub("", remove_sequences(text)) if _CONTROL.search(text) else text
 
 
 def dump_json(value: Any, *, indent: int = 2) -> str:
-    """Return a value as JSON on several lines, with every control character escaped, so that nothing is lost."""
+    """Return a value as indented JSON with all control characters escaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda character: f"\\u{ord(character[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""One repro in full: what fails, why, what fixes it, what does not, and how to run it."""
+"""The complete description of a repro: symptom, cause, fixes, claims that do not hold, and commands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _section_lines(repro: Repro, width: int) -> Iterator[Text]:
 
 
 def _variant_lines(repro: Repro, variant: Variant, width: int) -> Iterator[Text]:
-    """Yield a variant's name, role and description, and what differs from the repro's own values."""
+    """Yield a variant's name, role and description, and the values that differ from the repro's."""
     head = Text(f"  {variant.name}: ")
     head.append(variant.role, _ROLES[variant.role])
     yield head

@@ -1,4 +1,4 @@
-"""The explanation of a disagreeing cell: what was expected, what each rank did, and where its logs are."""
+"""The explanation of a disagreeing cell: the expectation, the ending of each rank, and the logs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _rerun_command(cell: Cell) -> str:
 
 
 def _expected_lines(cell: Cell) -> list[str]:
-    """Return what the header documents for the installed versions."""
+    """Return the documented outcome for the installed versions."""
     expectation, variant = cell.expectation, cell.variant
     ranges = affected_text(variant.affected)
     installed = cell.environment.versions
@@ -64,8 +64,8 @@ def _expected_lines(cell: Cell) -> list[str]:
         expected = [f"fails with {expectation.signature}", f"affected: {ranges}; here: {here}"]
     elif expectation.is_fix:
         is_contrast = variant.role is Role.CONTRAST
-        why = "the failure does not show under its conditions" if is_contrast else "this variant is a fix"
-        expected = [f"returns, since {why}", f"affected without it: {ranges}; here: {here}"]
+        reason = "the failure does not occur under its conditions" if is_contrast else "this variant is a fix"
+        expected = [f"returns, since {reason}", f"affected without it: {ranges}; here: {here}"]
     else:
         expected = ["returns, since these versions are not affected", f"affected: {ranges}; here: {here}"]
     return [*expected, f"variant: {variant.about}"]
@@ -137,7 +137,7 @@ def _main_thread_frames(stacks: str) -> Iterator[str]:
 
 
 def _log_lines(observation: Observation) -> Iterator[str]:
-    """Yield the end of each rank's log; a file that several processes share comes once."""
+    """Yield the end of each rank's log; once for a file that several processes share."""
     by_file: dict[Path | None, list[str]] = {}
     for process in observation.ranks:
         by_file.setdefault(process.log, []).append(process.name)

@@ -13,27 +13,27 @@ from repros.model.ranges import affected_text
 from repros.text.threads import thread_groups
 
 _GIGA = 1e9
-_TASTE = {f"RPR-{number:04}" for number in (1, 3, 4, 5, 6, 11, 17, 22, 24, 33)}
-"""Failures that many users report, of every library and kind."""
+_FREQUENT = {f"RPR-{number:04}" for number in (1, 3, 4, 5, 6, 11, 17, 22, 24, 33)}
+"""Failures that many users report, a selection over libraries and kinds."""
 _THREAD = re.compile(r"https://github\.com/[^/]+/(?P<repository>[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
 
 
 def failures_table(repros: Iterable[Repro], up: str = "") -> str:
-    """Return the table of failures: a row for each repro; `up` leads to the folder that `repros` is in."""
+    """Return the table of failures, a row for each repro; `up` is the relative path to the checkout."""
     headings = ("Id", "Failure", "Kind", "Affected", "Runs as", "Documented fixes", "Upstream")
     return _markdown_table(headings, (_failure_row(repro, up) for repro in repros))
 
 
-def taste_table(repros: Iterable[Repro], up: str = "") -> str:
-    """Return the table of the failures that are met most often: the first columns, and the fixes."""
-    rows = (_failure_row(repro, up) for repro in repros if repro.id in _TASTE)
+def frequent_table(repros: Iterable[Repro], up: str = "") -> str:
+    """Return the table of the most frequent failures, with the first columns and the fixes."""
+    rows = (_failure_row(repro, up) for repro in repros if repro.id in _FREQUENT)
     return _markdown_table(
         ("Id", "Failure", "Kind", "Affected", "Documented fixes"), ((*row[:4], row[5]) for row in rows)
     )
 
 
 def stacks_table(repros: Iterable[Repro], stacks: Sequence[Stack], known: Evidence) -> str:
-    """Return the table of what was measured: a row for each repro, a column for each stack."""
+    """Return the table of measurements, a row for each repro and a column for each stack."""
     headings = ("Id", "Seen on", *(stack.name for stack in stacks))
     rows = (
         (
@@ -47,10 +47,10 @@ def stacks_table(repros: Iterable[Repro], stacks: Sequence[Stack], known: Eviden
 
 
 def costs_table(stacks: Sequence[Stack], known: Evidence) -> str:
-    """Return the table of what the matrix costs: a row for each stack and one with the totals.
+    """Return the table of the matrix's costs, a row for each stack and one with the totals.
 
-    Sizes are those with torch's CUDA build, followed in brackets by those with its CPU build where that was measured.
-    Seconds are not among them: each measurement would change the page (:mod:`repros.engine.evidence.ledger` has them).
+    Sizes are those with torch's CUDA build, followed in brackets by those with its CPU build if measured. Durations are
+    not included, because each measurement would change the page (:mod:`repros.engine.evidence.ledger` has them).
     """
     headings = ("Stack", "torch", "Lightning", "Cells", "GB to download", "GB on disk")
     costs = [_costs(stack, known) for stack in stacks]
@@ -60,7 +60,7 @@ def costs_table(stacks: Sequence[Stack], known: Evidence) -> str:
 
 
 def demand_table(repros: Iterable[Repro], up: str = "") -> str:
-    """Return how many public threads report each failure: the median, and a row for each repro, most reports first."""
+    """Return the table of public reports: the median number, and a row for each repro, most reports first."""
     reports = {repro: len(repro.upstream.reports) for repro in repros}
     ordered = sorted(reports, key=lambda repro: (-reports[repro], repro.id))
     rows = ((*_failure_row(repro, up)[:3], str(reports[repro])) for repro in ordered)
@@ -91,7 +91,7 @@ def _failure_row(repro: Repro, up: str) -> tuple[str, ...]:
 
 
 def _thread_links(upstream: Upstream) -> Iterator[str]:
-    """Yield the links of each group of threads; the repository is named only where it differs from the one before."""
+    """Yield the links of each group of threads; the repository is named only if it differs from the previous one."""
     previous = ""
     for label, urls in thread_groups(upstream):
         links = []
@@ -105,7 +105,7 @@ def _thread_links(upstream: Upstream) -> Iterator[str]:
 
 
 def _costs(stack: Stack, known: Evidence) -> tuple[int, ...]:
-    """Return cells, bytes to download and bytes on disk."""
+    """Return the number of cells, bytes to download and bytes on disk."""
     cells = sum(len(measurement.variants) for unit, measurement in known.items() if unit.stack == stack.name)
     return cells, stack.cuda.download if stack.cuda else 0, stack.cuda.unpacked if stack.cuda else 0
 

@@ -1,4 +1,4 @@
-"""Repros and stacks as plain values, for `--json`."""
+"""Repros and stacks as plain values for `--json`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from repros.model import Repro, Variant
 from repros.model.packages import format_requirement
-from repros.model.stack import Size, Stack
+from repros.model.stack import Stack
 
 
 def repro_summary(repro: Repro) -> dict[str, Any]:
@@ -28,8 +28,13 @@ def repro_summary(repro: Repro) -> dict[str, Any]:
         "strategies": list(repro.strategies),
         "devices": [device.value for device in repro.devices],
         "home": repro.home,
-        "upstream": {field: list(links) for field, links in asdict(repro.upstream).items()},
+        "upstream": upstream_links(repro),
     }
+
+
+def upstream_links(repro: Repro) -> dict[str, list[str]]:
+    """Return the upstream threads by their relation to the failure."""
+    return {field: list(links) for field, links in asdict(repro.upstream).items()}
 
 
 def repro_details(repro: Repro) -> dict[str, Any]:
@@ -53,7 +58,7 @@ def stack_details(stack: Stack, environment: Path | None) -> dict[str, Any]:
 
     Args:
         stack: the stack.
-        environment: the folder of its environment; None if that is not there yet.
+        environment: the folder of its environment; None if it does not exist yet.
     """
     return {
         "name": stack.name,
@@ -61,8 +66,8 @@ def stack_details(stack: Stack, environment: Path | None) -> dict[str, Any]:
         "python": stack.python,
         "requirements": [str(requirement) for requirement in stack.requirements],
         "until": stack.until.isoformat(),
-        "cuda": _size(stack.cuda) if stack.cuda else None,
-        "cpu": _size(stack.cpu) if stack.cpu else None,
+        "cuda": asdict(stack.cuda) if stack.cuda else None,
+        "cpu": asdict(stack.cpu) if stack.cpu else None,
         "ready": str(environment) if environment else None,
     }
 
@@ -85,7 +90,3 @@ def _variant(variant: Variant) -> dict[str, Any]:
         "match": list(signature.match),
         "ends": str(signature.ends) if signature.ends else None,
     }
-
-
-def _size(size: Size) -> dict[str, int]:
-    return {"download": size.download, "unpacked": size.unpacked}

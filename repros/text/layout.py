@@ -1,4 +1,4 @@
-"""The layout that all commands share: a bold heading per repro, and paragraphs with a label in the margin."""
+"""The common layout of commands: a bold heading per repro, and paragraphs with a label in the margin."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from repros.text.styled import Text
 from repros.text.wording import wrap
 
 MARGIN = 10
-"""Columns of the margin, its label included."""
+"""Columns of the margin, including its label."""
 HANGING = " " * 9
-"""Indent of a heading's further lines: as wide as `RPR-0001 `."""
+"""Indent of a heading's continuation lines: the width of `RPR-0001 `."""
 
 
 def heading(id_: str, title: str, width: int, *, style: str = "bold") -> Iterator[Text]:
-    """Yield the lines of a repro's heading: its id and title, further lines below the title."""
+    """Yield the lines of a repro's heading: its id and title, with continuation lines below the title."""
     for line in wrap(f"{id_} {title}", width, hanging=HANGING):
         yield Text(line, style)
 
@@ -27,7 +27,7 @@ def entry(
     Args:
         label: text of the margin's first line; may be empty.
         body: the paragraph.
-        width: columns of the output, indent and margin included.
+        width: columns of the output, including indent and margin.
         style: style of the label.
         margin: columns of the margin.
         indent: columns in front of the margin.
@@ -40,7 +40,7 @@ def entry(
 def entries(
     label: str, bodies: Iterable[str], width: int, *, style: str = "dim", margin: int = MARGIN, indent: int = 0
 ) -> Iterator[Text]:
-    """Yield wrapped paragraphs under one label, which is in the margin of the first; see :func:`entry`."""
+    """Yield wrapped paragraphs with a label in the margin of the first; see :func:`entry`."""
     for body in bodies:
         yield from entry(label, body, width, style=style, margin=margin, indent=indent)
         label = ""
@@ -49,7 +49,7 @@ def entries(
 def label_lines(
     label: str, lines: Iterable[str], *, style: str = "dim", margin: int = MARGIN, indent: int = 0
 ) -> Iterator[Text]:
-    """Yield lines as they are, with a label in the margin of the first; for text that must not be wrapped."""
+    """Yield unwrapped lines with a label in the margin of the first."""
     for line in lines:
         yield Text(f"{'':<{indent}}{label:<{margin}}", style).append(line)
         label = ""

@@ -1,4 +1,4 @@
-"""The matrix as text: the worklist as a table, and one failure over the stacks as a sentence."""
+"""The matrix as text: the worklist as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from repros.model import Stack
 from repros.text.wording import count
 
 Forecast = Callable[[Sequence[WorklistEntry]], float]
-"""Returns the seconds that entries will take."""
+"""Returns the expected duration of entries, in seconds."""
 
 _HEADINGS = ("stack", "cells", "known", "to run", "about", "environment")
 
@@ -19,9 +19,9 @@ def worklist_lines(worklist: Worklist, forecast: Forecast, *, include_fresh: boo
     """Return a table with a row for each stack, and a line with the totals.
 
     Args:
-        worklist: The units that can be measured.
-        forecast: Returns the seconds that entries will take.
-        include_fresh: Whether units with fresh evidence run, too.
+        worklist: the units that can be measured.
+        forecast: returns the expected duration of entries, in seconds.
+        include_fresh: whether units with fresh evidence also run.
     """
     body = [_row(stack, worklist.on_stack(stack), forecast, include_fresh=include_fresh) for stack in worklist.stacks]
     rows = [_HEADINGS, *body]
@@ -32,7 +32,7 @@ def worklist_lines(worklist: Worklist, forecast: Forecast, *, include_fresh: boo
 
 def format_seconds(seconds: float) -> str:
     """Return `40 s`, `12 min` or `1.5 h`."""
-    if seconds < 100:  # noqa: PLR2004 - below that, people count in seconds
+    if seconds < 100:  # noqa: PLR2004 - shorter times are given in seconds
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
 
@@ -59,7 +59,7 @@ def _totals(worklist: Worklist, forecast: Forecast, *, include_fresh: bool) -> s
     to_run = pending(worklist.entries, include_fresh=include_fresh)
     missing = {entry.unit.stack for entry in to_run} - {stack.name for stack in worklist.stacks if ready(stack)}
     time = f", about {format_seconds(forecast(to_run))} on this machine" if to_run else ""
-    making = f" and the making of {count(len(missing), 'environment')}" if missing else ""
+    making = f" plus the creation of {count(len(missing), 'environment')}" if missing else ""
     unavailable = f"; {count(worklist.unavailable, 'cell')} cannot run on these versions or this machine"
     cells = count(_count_cells(to_run), "cell")
     return f"{cells} to run{time}{making}{unavailable if worklist.unavailable else ''}"

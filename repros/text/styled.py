@@ -1,4 +1,4 @@
-"""Text with styles: what the commands print. rich would do it, but takes longer to import than most commands run."""
+"""Styled text for the output of commands, without rich, whose import takes longer than most commands."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from collections.abc import Iterable
 
 
 class Text:
-    """Text in parts, each with a style in words: `bold`, `dim`, a colour, or two of them such as `bold red`."""
+    """Text in parts, each with a style: `bold`, `dim`, a colour, or two of them such as `bold red`."""
 
     def __init__(self, text: str = "", style: str = "") -> None:
-        """Begin with one part."""
         self.parts: list[tuple[str, str]] = []
         self.append(text, style)
 
     def append(self, text: str, style: str = "") -> Text:
-        """Add a part, and return the text."""
+        """Add a part, and return this text."""
         if text:
             self.parts.append((str(text), style))
         return self
 
     def join(self, texts: Iterable[Text]) -> Text:
-        """Return texts as one, with this one between them."""
+        """Return texts joined by this one."""
         joined = Text()
         for number, text in enumerate(texts):
             joined.parts += [*(self.parts if number else ()), *text.parts]
@@ -35,7 +34,7 @@ class Text:
         """Return whether both have the same parts."""
         return isinstance(other, Text) and self.parts == other.parts
 
-    __hash__ = None  # type: ignore[assignment] # it grows
+    __hash__ = None  # type: ignore[assignment] # it is mutable
 
     def __str__(self) -> str:
         """Return the text without styles."""

@@ -1,4 +1,4 @@
-"""The signature of a run, as the lines of a header that document it."""
+"""Suggest the header lines that document the signature of a run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from repros.engine.signature import normalise
 from repros.model import CellResult, Ending, Process
 
 _LONGEST = 160
-"""Characters of a message that are suggested; a signature is a part of the message."""
+"""Characters of a suggested message; a signature is a part of the message."""
 
 
 def suggest_signature(results: Sequence[CellResult]) -> Iterator[str]:
-    """Yield the header lines for what the results show, each different one once, with the cells that showed it."""
+    """Yield the header lines for each distinct signature of the results, with its cells."""
     cells: dict[tuple[str, ...], list[str]] = {}
     for result in results:
         if result.observation is not None:

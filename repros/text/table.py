@@ -1,7 +1,7 @@
-"""The summary table: the verdict of every cell, made from record lines alone.
+"""The summary table with the verdict of every cell, from record lines.
 
-`repros run` ends with it and `repros summary FILE` prints the same table from a file, so nothing here may need more
-than the record lines.
+`repros run` ends with it, and `repros summary FILE` prints the same table from a file, so it must depend on nothing but
+the record lines.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _INDENT = 2
 _DOES_NOT_FIX = "does not fix"
 _FOUND = " (found "
 """A part of each reason that names a release on which a script cannot run."""
-_SAYS_NOTHING = "A script that cannot run on a release says nothing about its failure there; repros audit does."
+_NO_EVIDENCE = "A script that cannot run on a release is no evidence about that release; see repros audit."
 
 
 def summary_table(lines: Iterable[RecordLine], width: int, *, verbose: bool = False) -> Text:
     """Return the summary table.
 
     Args:
-        lines: record lines in any order; the last line of a cell counts.
+        lines: record lines in any order, of which the last one of each cell is used.
         width: columns of the output.
-        verbose: whether cells that were not run get a row each.
+        verbose: whether to show a row for each cell that was not run.
     """
     every = list(lines)
     cells = record.latest(every)
     shown = [line for line in cells if verbose or _verdict(line) is not Verdict.UNAVAILABLE]
     parts = [*_rows(shown, width), *_versions(shown, width), *([] if verbose else _unavailable_lines(cells, width))]
     if len(every) > len(cells):
-        parts.append(Text(f"{count(len(every) - len(cells), 'earlier result')} of the same cells left out", "dim"))
+        parts.append(Text(f"{count(len(every) - len(cells), 'earlier result')} of the same cells omitted", "dim"))
     return Text("\n").join([*parts, counts_line(cells)])
 
 
@@ -77,7 +77,7 @@ def verdict_style(verdict: Verdict) -> str:
 
 
 def short_environment_name(name: str) -> str:
-    """Return a stack's name, or for an interpreter's path the name of its environment's folder."""
+    """Return a stack's name, or the name of the environment's folder for an interpreter's path."""
     return re.sub(r".*?([^/]+)/bin/[^/]+$", r"\1", name)
 
 
@@ -106,7 +106,7 @@ def _rows(lines: Sequence[RecordLine], width: int) -> Iterator[Text]:
 
 
 def _by_stack(lines: Iterable[RecordLine]) -> Iterator[RecordLine]:
-    """Yield a repro's cells, those of one variant, strategy and device sorted by stack: they ended in any order."""
+    """Yield a repro's cells; those of one variant, strategy and device are sorted by stack: they end in any order."""
     for _, cells in groupby(lines, key=lambda line: (line["variant"], line["strategy"], line["device"])):
         yield from sorted(cells, key=lambda line: str(line["stack"]["name"]))
 
@@ -115,9 +115,9 @@ def _cell_lines(line: RecordLine, columns: Sequence[str], layout: _Layout) -> It
     """Yield a cell's row, then the rest of a long variant name, then the reason if the cell does not agree."""
     verdict = _verdict(line)
     agrees = verdict.category is Category.AGREES
-    mark = "x" if _refutes_claim(line) and not layout.roomy else "!" if verdict.disagrees else " "
+    flag = "x" if _refutes_claim(line) and not layout.roomy else "!" if verdict.disagrees else " "
     first, *more = _break_name(columns[0], layout.widths[0])
-    plain = layout.row((first, *columns[1:]), mark)
+    plain = layout.row((first, *columns[1:]), flag)
     at = _INDENT + sum(layout.widths[:4]) + 4 * layout.gap
     row = (
         Text(plain[:at])
@@ -135,7 +135,7 @@ def _cell_lines(line: RecordLine, columns: Sequence[str], layout: _Layout) -> It
 
 @dataclass(frozen=True)
 class _Layout:
-    """The widths of the columns, chosen so that rows fit the output."""
+    """The widths of the columns, which fit the rows into the output."""
 
     width: int
     roomy: bool
@@ -162,12 +162,12 @@ class _Layout:
         """Spaces between two columns."""
         return 2 if self.roomy else 1
 
-    def row(self, columns: Sequence[str], mark: str = " ") -> str:
+    def row(self, columns: Sequence[str], flag: str = " ") -> str:
         """Return one row: words aligned to the left, the number to the right."""
         *words, seconds = columns
         *widths, last = self.widths
         left = (" " * self.gap).join(f"{word:<{width}}" for word, width in zip(words, widths, strict=True))
-        return f"{mark:<{_INDENT}}{left}{'':<{self.gap}}{seconds:>{last}}".rstrip()
+        return f"{flag:<{_INDENT}}{left}{'':<{self.gap}}{seconds:>{last}}".rstrip()
 
 
 def _refutes_claim(line: RecordLine) -> bool:
@@ -221,9 +221,9 @@ def _versions(lines: Iterable[RecordLine], width: int) -> Iterator[Text]:
     longest = max(map(len, names.values()), default=0)
     if versions:
         yield Text()
-    for name, found in sorted(versions.items()):
+    for name, installed in sorted(versions.items()):
         path = f" ({PurePath(name)})" if name != names[name] else ""
-        numbers = ", ".join(f"{package} {version}" for package, version in sorted(found.items(), key=_python_first))
+        numbers = ", ".join(f"{package} {version}" for package, version in sorted(installed.items(), key=_python_first))
         row = f"{names[name]:<{longest}}  {numbers}{path}"
         yield from (Text(part, "dim") for part in wrap(row, width, hanging=" " * (longest + 2)))
     if versions:
@@ -248,5 +248,5 @@ def _unavailable_lines(lines: Iterable[RecordLine], width: int) -> Iterator[Text
         row = f"{number:>4}  {device}: {reason} ({', '.join(repros[device, reason])})"
         yield from (Text(part, "dim") for part in wrap(row, width, hanging=" " * 6))
     if any(_FOUND in reason for _, reason in counts):
-        yield from (Text(part, "dim") for part in wrap(_SAYS_NOTHING, width))
+        yield from (Text(part, "dim") for part in wrap(_NO_EVIDENCE, width))
     yield Text()

@@ -1,4 +1,4 @@
-"""The upstream threads of a failure by what they have to do with it, and what kind of failure it is."""
+"""The upstream threads of a failure by relation, and the kind of failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LABELS = {
     "unreleased_fix": "fixed, but in no release yet, by",
     "related": "related to",
 }
-NO_REPORT = "found here, unreported"
+NO_REPORT = "discovered by this project, unreported"
 
 
 def thread_groups(upstream: Upstream) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -27,7 +27,7 @@ def thread_groups(upstream: Upstream) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def kind_text(kind: FailureKind, documented: str | None) -> str:
-    """Return what a maintainer would call a failure, with the address that documents it."""
+    """Return the kind of a failure, with the URL of its documentation."""
     return kind.value if documented is None else f"{kind}, documented at {documented}"
 
 

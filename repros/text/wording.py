@@ -10,7 +10,7 @@ from repros.model.packages import format_requirement
 
 
 def relative_to_cwd(path: Path) -> Path:
-    """Return the path relative to the working directory if it is below it, else unchanged."""
+    """Return the path relative to the working directory if it is inside it, else unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
@@ -21,18 +21,18 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def own_requirements(repro: Repro, variant: Variant) -> list[str]:
-    """Return the requirements of a variant that its repro does not have."""
+    """Return the requirements that a variant adds to its repro's."""
     return list(map(format_requirement, repro.own_requirements(variant)))
 
 
 def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
-    """Break text into lines between words only, so that names, versions and links stay whole.
+    """Break text into lines only between words, which keeps names, versions and links intact.
 
     Args:
         text: the text.
         width: columns.
         indent: start of every line.
-        hanging: start of every line but the first; the same as `indent` by default.
+        hanging: start of every line except the first; `indent` by default.
     """
     return textwrap.wrap(
         text,

@@ -118,7 +118,7 @@ def test_sarif(repros: Command) -> None:
     [
         (
             "poetry.lock",
-            "poetry.lock is of an unknown kind; expected requirements.txt, pyproject.toml, uv.lock or pylock.",
+            "poetry.lock has an unknown format; expected requirements.txt, pyproject.toml, uv.lock or pylock.",
         ),
         ("requirements.txt --python x", "FILE and --python exclude each other: audit one after the other. (try"),
         ("--ignore RPR-0008 2999-01-31 why", "unknown repro 'RPR-0008'; 'repros list' shows all"),

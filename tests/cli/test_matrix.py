@@ -63,7 +63,7 @@ def agreeing(tmp_path: Path) -> str:
 PLAN = """\
 stack    cells  known  to run  about  environment
 2023-12      2      0       2   14 s  to be made: up to 2.7 GB to download, 4.8 GB on disk
-2 cells to run, about 14 s on this machine and the making of 1 environment
+2 cells to run, about 14 s on this machine plus the creation of 1 environment
 """
 
 

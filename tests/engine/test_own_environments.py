@@ -136,7 +136,7 @@ def test_a_torch_that_is_too_old_makes_cells_unavailable(repros: Run, tmp_path: 
     assert code == 0
     assert (
         "\nNot run:\n   1  cpu: needs torch>=2.0 (found 1.13.1) (RPR-0017)\n"
-        "A script that cannot run on a release says nothing about its failure there; repros audit does.\n\n"
+        "A script that cannot run on a release is no evidence about that release; see repros audit.\n\n"
     ) in out
 
 

@@ -106,7 +106,7 @@ def test_a_contrast_is_no_fix(logs: Path) -> None:
     text = explain(
         result(logs, factories.process(None, Ending.EXITED, code=3), outcome=ExpectedOutcome.PASSES, contrast=True)
     )
-    assert "expected  returns, since the failure does not show under its conditions\n" in text
+    assert "expected  returns, since the failure does not occur under its conditions\n" in text
 
 
 def test_a_fix_that_exited_and_left_processes_behind(logs: Path) -> None:

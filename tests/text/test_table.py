@@ -158,7 +158,7 @@ def test_the_last_of_several_results_for_a_cell_counts() -> None:
         "\n"
         "current  python 3.11.9, lightning 2.6.6, torch 2.13.0+cpu\n"
         "\n"
-        "1 earlier result of the same cells left out\n"
+        "1 earlier result of the same cells omitted\n"
         "1 agree, 0 news, 0 trouble\n"
     )
     assert record.disagreeing([first, last]) == []
@@ -198,7 +198,7 @@ def test_a_script_that_cannot_run_on_a_release_says_nothing_about_its_failure() 
     assert shown([line("RPR-0044", "x", "failing auto cpu 2023-12", Verdict.UNAVAILABLE, reason=reason)], 100) == (
         "Not run:\n"
         "   1  cpu: needs torch>=2.4 (found 2.1.2) (RPR-0044)\n"
-        "A script that cannot run on a release says nothing about its failure there; repros audit does.\n"
+        "A script that cannot run on a release is no evidence about that release; see repros audit.\n"
         "\n"
         "0 agree, 0 news, 0 trouble; 1 unavailable\n"
     )

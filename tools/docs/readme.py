@@ -16,7 +16,7 @@ from repros.text import failures
 from tools.docs.kept import BENCH, CHAOS, faults_sentence, read_kept_run, speed_sentence
 
 PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "README.md": {"taste": lambda: failures.taste_table(load())},
+    "README.md": {"taste": lambda: failures.frequent_table(load())},
     "docs/failures.md": {
         "speed": lambda: speed_sentence(read_kept_run(BENCH)),
         "faults": lambda: faults_sentence(read_kept_run(CHAOS)),

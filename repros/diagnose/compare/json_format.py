@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TypedDict
 
 from repros.diagnose.compare.run import CompareResult
 from repros.diagnose.compare.text import headline
 
 SCHEMA = 1
-"""Raised whenever a key is renamed or removed, or its meaning changes."""
+"""Incremented when a key is renamed or removed, or its meaning changes."""
 
 
 class DifferenceJson(TypedDict):
@@ -72,18 +73,8 @@ def result_to_json(result: CompareResult, exits: tuple[int, int]) -> CompareJson
             "rank": difference.rank,
         },
         "equal_in_step": list(result.equal),
-        "largest": None
-        if largest is None
-        else {"relative": largest.relative, "allowed": largest.allowed, "where": largest.where, "step": largest.step},
-        "tolerance": None
-        if tolerance is None
-        else {
-            "relative": tolerance.relative,
-            "dtype": tolerance.dtype,
-            "modules": tolerance.modules,
-            "terms": tolerance.terms,
-            "step": tolerance.step,
-        },
+        "largest": asdict(largest) if largest else None,
+        "tolerance": {"relative": tolerance.relative, **asdict(tolerance)} if tolerance else None,
         "notes": list(result.notes),
         "exits": list(exits),
     }

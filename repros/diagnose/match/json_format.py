@@ -16,7 +16,7 @@ from repros.diagnose.match.reasons import (
 from repros.model import Role, Variant
 
 SCHEMA = 2
-"""Raised whenever a key is renamed or removed, or its meaning changes."""
+"""Incremented when a key is renamed or removed, or its meaning changes."""
 
 
 class RaisedJson(TypedDict):

@@ -88,7 +88,7 @@ def test_an_address_is_not_fetched(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(TimeoutError):
             listener.accept()
     assert code == 1
-    assert f"'{address}' is an address, which is not fetched" in " ".join(out.split())
+    assert f"'{address}' is a URL, which is not fetched" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "pyproject.toml", "uv.lock", "pylock.toml"])

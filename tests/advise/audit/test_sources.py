@@ -192,7 +192,7 @@ def test_the_most_exact_file_of_a_project_is_found(here: Path) -> None:
 
 
 REFUSED = {
-    "poetry.lock": "is of an unknown kind; expected requirements.txt, pyproject.toml, uv.lock or pylock.toml",
+    "poetry.lock": "has an unknown format; expected requirements.txt, pyproject.toml, uv.lock or pylock.toml",
     "uv.lock": "is not a lock of uv; expected 'version'",
     "pylock.toml": "is not a readable pylock file",
     "pyproject.toml": r"has neither \[project\] nor \[dependency-groups\]; name a lock",

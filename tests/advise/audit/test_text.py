@@ -32,8 +32,8 @@ Bugs, fixed in a newer release; possible, depending on the release that is insta
 
 Unknown
   bitsandbytes is not listed: RPR-0004
-  not understood: requirements.txt:9: 'x y' (not a requirement)
-  audit the installed environment to know: repros audit --python PATH
+  not parsed: requirements.txt:9: 'x y' (not a requirement)
+  to find out, audit the installed environment: repros audit --python PATH
 
 ignored RPR-0006 until 2027-01-31: we know
 expired ignore RPR-0008: ended on 2026-01-31 (we knew); renew it, or upgrade
@@ -101,8 +101,8 @@ RPR-0003 A toy
 Unknown
   RPR-0004: bitsandbytes is not listed
 
-  not understood: requirements.txt:9: 'x y' (not a requirement)
-  audit the installed environment to know: repros audit --python PATH
+  not parsed: requirements.txt:9: 'x y' (not a requirement)
+  to find out, audit the installed environment: repros audit --python PATH
 
 Not affected
   RPR-0005: lightning 2.2 (requirements.txt:1) is not in lightning<2

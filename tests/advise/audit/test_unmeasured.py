@@ -130,7 +130,7 @@ def test_a_function_that_upstream_did_not_have_cannot_fail() -> None:
     assessment = found(documented("RPR-0041"), {"torch": "2.2.2"})
     assert assessment.status is AuditStatus.CLEAR
     assert reasons(assessment) == (
-        "torch 2.2.2 (r.txt:1) is not in torch>=2.3, the releases that have what fails "
+        "torch 2.2.2 (r.txt:1) is not in torch>=2.3, the releases with the affected feature "
         "(https://github.com/pytorch/pytorch/pull/116585)"
     )
     assert found(documented("RPR-0041"), {"torch": "2.3.1"}).status is AuditStatus.UNKNOWN

@@ -110,8 +110,8 @@ PyTorch version: 2.1.2
 
 Devices it was run on:
 - `sim`: a simulated accelerator, **not a GPU**: host memory instead of `cuda` (collectives over Gloo) that \
-checks devices as CUDA's operators do. It is evidence about the Python of the libraries; it says nothing about \
-CUDA kernels, NCCL, streams, speed or memory.
+checks devices as CUDA's operators do. It is evidence about the Python code of the libraries, not about CUDA \
+kernels, NCCL, streams, speed or memory.
 
 Fix: Lightning 2.4.
 

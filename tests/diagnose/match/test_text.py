@@ -130,7 +130,7 @@ def test_what_is_known_of_versions_on_which_the_script_cannot_run() -> None:
         texts[version] = versions_reason(candidate)
     assert texts == {
         "2.3.1": "unknown: the script needs torch>=2.4, so torch 2.3.1 was not measured",
-        "2.2.2": "not affected: torch 2.2.2 (what fails is in torch>=2.3: https://a.b/pull/1)",
+        "2.2.2": "not affected: torch 2.2.2 (the affected feature is in torch>=2.3: https://a.b/pull/1)",
     }
 
 

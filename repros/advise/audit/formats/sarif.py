@@ -6,7 +6,6 @@ import hashlib
 import os
 import urllib.parse
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
 from repros import __version__
@@ -16,6 +15,7 @@ from repros.advise.audit.ignore import Ignore
 from repros.advise.audit.report import AuditReport
 from repros.advise.audit.subject import Location
 from repros.text.control import dump_json
+from repros.text.json_values import upstream_links
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # `open` is the specification's word for a rule that could not be evaluated; only `fail` may have a level.
@@ -68,7 +68,7 @@ def _rule(assessment: Assessment) -> dict[str, Any]:
         "helpUri": repro.documented or repro.upstream.links[0],
         "properties": {
             "tags": list(dict.fromkeys([repro.family, *repro.packages, repro.kind.value, *silent])),
-            "upstream": {field: list(links) for field, links in asdict(repro.upstream).items()},
+            "upstream": upstream_links(repro),
         },
     }
 
