@@ -1,1 +1,1 @@
-"""`repros new`: write the script of a new repro from a template, filled from an issue form if there is one."""
+"""`repros new` and `repros check`: write the script of a new repro, and check it before a pull request."""

@@ -1,4 +1,4 @@
-"""The families of the package's catalogue: the folders of its scripts. A new one is a line here, and nothing else."""
+"""The families of the package's catalogue, which are its folders. A new family is a line here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from repros.model.errors import ReprosError
 
 @dataclass(frozen=True)
 class Family:
-    """A part of the field that fails in its own ways."""
+    """A family of failures."""
 
     about: str
-    """What belongs there, in a sentence without a full stop."""
+    """Its contents, in a sentence without a full stop."""
     template: str = "plain"
-    """What its new scripts begin with, by default: a name of :data:`repros.authoring.new.skeletons.SKELETONS`."""
+    """Default template of its new scripts: a name of :data:`repros.authoring.new.skeletons.SKELETONS`."""
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -37,23 +37,23 @@ FAMILIES: Mapping[str, Family] = {
     "transformers": Family("Hugging Face transformers: Trainer and models", "transformers"),
     "trl": Family("Hugging Face TRL: SFT, DPO and other trainers of language models", "trl"),
 }
-"""By the name of its folder, which is made with its first script. A private catalogue has folders of its own."""
+"""By folder, which is created with its first script. A private catalogue has its own folders."""
 
 
 def describe_families() -> str:
-    """Return a line for each family, with what belongs there."""
+    """Return one line per family, with its contents."""
     width = max(map(len, FAMILIES))
     return "\n".join(f"  {name:{width}}  {family.about}" for name, family in FAMILIES.items())
 
 
 def refuse_unknown(family: str) -> None:
-    """Refuse a folder that is no family of the package's catalogue.
+    """Refuse an unknown family of the package's catalogue.
 
     Raises:
-        ReprosError: it is none.
+        ReprosError: the family is unknown.
     """
     if family not in FAMILIES:
         raise ReprosError(
-            f"{family!r} is no family of the catalogue; choose one with --family, or add a line with what belongs there"
+            f"{family!r} is not a family of the catalogue; choose one with --family, or add it with its contents"
             f" to repros/authoring/families.py:\n{describe_families()}"
         )

@@ -15,7 +15,7 @@ from repros.authoring.new.fill import fill_template
 from repros.authoring.new.form import FilledForm, parse_form
 from repros.authoring.new.measured import form_of
 from repros.authoring.new.skeletons import SKELETONS
-from repros.authoring.new.template import place_of, write_script
+from repros.authoring.new.template import script_path, write_script
 from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import example
 from repros.cli.shared.output import console, show_text
@@ -121,7 +121,7 @@ def new(
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
     places = find_catalogues([catalogue])
     if script is not None:
-        place_of(catalogue, family, slug)  # raises before minutes are spent
+        script_path(catalogue, family, slug)  # raises before minutes are spent
         form = _measure(script, slug, thread, stacks, running)
     path = write_script(
         catalogue, family, slug, [*folders, CATALOGUE], lambda text: _fill(text, form, places), prefix, template

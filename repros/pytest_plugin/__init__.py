@@ -1,17 +1,16 @@
 """The pytest plugin: a repro script is a file of tests, one test per cell.
 
-pytest loads this module in every project whose environment has `repros`. So it imports nothing of the project before
-it is needed, and it collects a script with a `[tool.repro]` header in three cases only: the script is named on the
-command line; it is in the catalogue, and the catalogue or a folder of it is named there; or a `--repro...` option is
-given.
+pytest loads this module in every project whose environment has `repros`. Imports are therefore lazy, and a script with
+a `[tool.repro]` header is collected only if the command line names the script, a folder of its catalogue, or a
+`--repro...` option.
 
-The marker `@pytest.mark.repro("RPR-0001")` is for other projects' own tests: the test is about that failure. An
-unknown id is an error when the test is collected; a known id goes into the JUnit report.
+The marker `@pytest.mark.repro("RPR-0001")` links a test of another project to a failure. An unknown id is a collection
+error; a known id is written to the JUnit report.
 
-`--repro-watch` runs such tests under `repros watch` and fails those in which a documented failure happens; the fixture
-`repro_watch` does so for one test.
+`--repro-watch` runs tests under `repros watch` and fails those with a documented failure; the fixture `repro_watch`
+does so for one test.
 
-Collecting reads headers and nothing else. An environment is made when its first cell runs.
+Collection reads only headers. An environment is created when its first cell runs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _catalogues = pytest.StashKey[tuple[Path, ...]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options; each selecting option that is given makes the plugin collect scripts."""
+    """Add the options; a selecting option makes the plugin collect scripts."""
     group = parser.getgroup("repros", "documented failures as tests")
     repeatable: dict[str, Any] = {"action": "append", "default": []}
     group.addoption("--repro", metavar="ID", help="run this repro (id or slug); repeatable", **repeatable)
@@ -44,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--repro-stack",
         metavar="NAME",
-        help="run on this stack, or on each repro's `home`; repeatable (default: home and current)",
+        help="run on this stack, or on each repro's reference stack `home`; repeatable (default: home and current)",
         **repeatable,
     )
     group.addoption(
@@ -68,15 +67,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _add_watch_options(group: pytest.OptionGroup) -> None:
-    watch_help = "fail a test in whose training a documented failure happens"
+    watch_help = "fail a test if a documented failure happens in its training"
     group.addoption("--repro-watch", action="store_true", help=watch_help)
-    skip_help = "not this check of --repro-watch, or those that begin so; repeatable"
+    skip_help = "disable checks of --repro-watch with this name or prefix; repeatable"
     group.addoption("--repro-watch-skip", metavar="CHECK", help=skip_help, action="append", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker; refuse a selection without a cell before anything is collected."""
-    config.addinivalue_line("markers", "repro(id, ...): this test is about a failure that the project repros documents")
+    """Register the marker, and refuse a selection without a cell before collection."""
+    config.addinivalue_line("markers", "repro(id, ...): this test is about a failure documented by the project repros")
     _refuse_unknown_checks(config.getoption("repro_watch_skip"))
     if not _has_selection(config):
         return
@@ -85,12 +84,12 @@ def pytest_configure(config: pytest.Config) -> None:
     from repros.engine.plan import HOME, select
     from repros.engine.stacks import stack
     from repros.model.errors import ReprosError
+    from repros.pytest_plugin.catalogues import catalogues_of
     from repros.pytest_plugin.cells import selection_from
-    from repros.pytest_plugin.places import places_of
     from repros.text.control import remove_controls
 
     try:
-        places = places_of(config)
+        places = catalogues_of(config)
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = [str(place) for place in places.scripts]
         for name in config.getoption("repro_stack"):
@@ -98,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
                 stack(name, places)
         select(load(_script_paths(config), places), selection_from(config))
     except HeaderError:
-        pass  # reported at collection, with the script's name
+        pass  # collection reports it with the script's name
     except ReprosError as error:
         raise pytest.UsageError(remove_controls(str(error))) from error
     python = config.getoption("repro_python")
@@ -120,7 +119,7 @@ def _refuse_unknown_checks(names: list[str]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a test function under the watch if `--repro-watch` asks for it."""
+    """Run a test function under the watch with `--repro-watch`."""
     if not item.config.getoption("repro_watch") or not isinstance(item, pytest.Function):
         return (yield)
     from repros.pytest_plugin.watching import failing_on_findings
@@ -131,7 +130,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.fixture
 def repro_watch(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
-    """Watch the test, and fail it with the documented failures that happen in it; the list has them as they come."""
+    """Run the test under the watch and fail it on documented failures, which are appended to the list."""
     from repros.pytest_plugin.watching import failing_on_findings
 
     with failing_on_findings(request.node, "teardown") as findings:
@@ -142,21 +141,21 @@ def repro_watch(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Collect a repro script as a file of cells, and not as a test module: an import would run it."""
+    """Collect a repro script as a file of cells rather than a test module, whose import would run it."""
     collected = yield
     if file_path.suffix == ".py" and _is_requested(file_path, parent):
         from repros.engine.header import has_header
 
         if has_header(file_path):
-            from repros.pytest_plugin.cells import Script
+            from repros.pytest_plugin.cells import ReproFile
 
-            return [Script.from_parent(parent, path=file_path)]
+            return [ReproFile.from_parent(parent, path=file_path)]
     return collected
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Check the ids of marked tests against the catalogue, and record them for the JUnit report."""
+    """Check the ids of marked tests, and record them for the JUnit report."""
     report = yield
     items = [item for item in report.result or () if isinstance(item, pytest.Item)]
     if marked := [item for item in items if item.get_closest_marker("repro")]:
@@ -181,22 +180,22 @@ def _script_paths(config: pytest.Config) -> Iterator[Path]:
 
 
 def _is_requested(path: Path, parent: pytest.Collector) -> bool:
-    """Return whether a file is named on the command line, or its folder in the catalogue is, or an option selects."""
+    """Return whether the command line names a file or its folder in the catalogue, or a selecting option."""
     if parent.session.isinitpath(path) or _has_selection(parent.config):
         return True
-    # Only a file below a folder that is named there can be meant, and in most runs no such folder is a catalogue.
+    # Cheap check first: in most runs no named folder is in a catalogue.
     named = [folder for folder in path.parents if parent.session.isinitpath(folder)]
     return bool(named) and any(folder.is_relative_to(place) for folder in named for place in _places(parent.config))
 
 
 def _places(config: pytest.Config) -> tuple[Path, ...]:
-    """Return the catalogues in use; none if the project's settings are wrong, which whoever needs them reports."""
+    """Return the catalogues in use, or none if the project's settings are invalid, which is reported on use."""
     if _catalogues not in config.stash:
         from repros.model.errors import ReprosError
-        from repros.pytest_plugin.places import places_of
+        from repros.pytest_plugin.catalogues import catalogues_of
 
         try:
-            config.stash[_catalogues] = places_of(config).scripts
+            config.stash[_catalogues] = catalogues_of(config).scripts
         except ReprosError:
             config.stash[_catalogues] = ()
     return config.stash[_catalogues]

@@ -1,4 +1,4 @@
-"""Scripts and cells as pytest's files and items; imported when a script is collected for the first time."""
+"""Repro scripts and cells as pytest files and items; imported when the first script is collected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from repros.engine.plan import HOME, CellSpec, Selection, select, stack_names
 from repros.model import Category, CellResult, Device, Verdict
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
-from repros.pytest_plugin.places import places_of
+from repros.pytest_plugin.catalogues import catalogues_of
 from repros.pytest_plugin.runner import Runner
 from repros.text.control import remove_controls
 from repros.text.explain import explain
@@ -23,7 +23,7 @@ _runner = pytest.StashKey[Runner]()
 
 
 def selection_from(config: pytest.Config) -> Selection:
-    """Return the selection that the options make."""
+    """Return the selection of the options."""
     return Selection(
         repros=tuple(config.getoption("repro")),
         variants=tuple(config.getoption("repro_variant")),
@@ -32,32 +32,32 @@ def selection_from(config: pytest.Config) -> Selection:
     )
 
 
-class Script(pytest.File):
+class ReproFile(pytest.File):
     """A repro script."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield an item for each selected cell."""
         try:
-            repro = read(self.path, places_of(self.config))
+            repro = read(self.path, catalogues_of(self.config))
         except HeaderError as error:
             raise self.CollectError(remove_controls(str(error))) from error
         try:
             specs = select(Catalogue((repro,)), selection_from(self.config))
         except ReprosError:
-            return  # the selection has no cell of this script
+            return  # no cell of this script is selected
         stacks = self.config.getoption("repro_stack") or _DEFAULT_STACKS
         has_python = self.config.getoption("repro_python") is not None
         for spec in specs:
             for stack in ["python"] if has_python else stack_names(repro.home, stacks):
                 name = f"{repro.id}[{spec.variant.name}-{spec.strategy}-{spec.device}-{stack}]"
-                # The id is given as text: pytest 9.2 takes the brackets for a parameter when it reads an id back
-                # (`--lf`), but not when it makes the id itself.
+                # Set explicitly: pytest 9.2 parses the brackets as a parameter when it reads an id (`--lf`), but not
+                # when it composes one.
                 nodeid = f"{self.nodeid}::{name}"
                 yield CellItem.from_parent(self, name=name, nodeid=nodeid, spec=spec, stack=stack)
 
 
 class DisagreementError(Exception):
-    """A cell whose verdict does not agree with the documentation of its repro."""
+    """A cell whose verdict disagrees with the documentation of its repro."""
 
     def __init__(self, result: CellResult) -> None:
         """Keep the result for the explanation."""
@@ -66,7 +66,7 @@ class DisagreementError(Exception):
 
 
 class CellItem(pytest.Item):
-    """One cell, which gets its environment when it runs."""
+    """One cell, whose environment is created when it runs."""
 
     def __init__(self, *, spec: CellSpec, stack: str, **rest: Any) -> None:
         """Keep what to run, and the name of the stack to run it on."""
@@ -75,7 +75,7 @@ class CellItem(pytest.Item):
         self.stack = stack
 
     def runtest(self) -> None:
-        """Run, judge and record the cell; pass when its verdict agrees."""
+        """Run, judge and record the cell; pass if the verdict agrees."""
         result = _get_runner(self.config).run(self.spec, self.stack)
         self.user_properties += [("verdict", str(result.verdict)), ("reason", result.reason)]
         if result.observation is not None:
@@ -86,7 +86,7 @@ class CellItem(pytest.Item):
             raise DisagreementError(result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Explain a disagreement; show an error of the user's input as its sentence alone."""
+        """Explain a disagreement; report an input error by its message only."""
         if isinstance(excinfo.value, DisagreementError):
             return remove_controls(explain(excinfo.value.result))
         if isinstance(excinfo.value, ReprosError):
@@ -94,12 +94,12 @@ class CellItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the cell's name for headings."""
+        """Return the path and the cell's name."""
         return self.path, None, self.name
 
 
 def _get_runner(config: pytest.Config) -> Runner:
-    """Return this process's runner, made when its first cell runs."""
+    """Return this process's runner, created for its first cell."""
     if _runner not in config.stash:
         config.stash[_runner] = Runner(config)
         config.add_cleanup(config.stash[_runner].close)

@@ -1,4 +1,4 @@
-"""The marker `@pytest.mark.repro("RPR-0001")`: another project's test that is about a documented failure."""
+"""The marker `@pytest.mark.repro("RPR-0001")`, which links a test of another project to a documented failure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from repros.engine.catalogue import load
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
-from repros.pytest_plugin.places import places_of
+from repros.pytest_plugin.catalogues import catalogues_of
 from repros.text.control import remove_controls
 
 _catalogue = pytest.StashKey[Catalogue]()
 
 
 def record_marks(items: Iterable[pytest.Item], report: pytest.CollectReport) -> None:
-    """Add the failures of marked items to the JUnit report; an unknown id is an error of the collection."""
+    """Add the failures of marked items to the JUnit report; an unknown id is a collection error."""
     for item in items:
         try:
             item.user_properties += _properties(item)
@@ -39,6 +39,6 @@ def _properties(item: pytest.Item) -> Iterator[tuple[str, object]]:
 def _get_catalogue(config: pytest.Config) -> Catalogue:
     """Return the catalogues of the package and of the project, loaded for the first marked test."""
     if _catalogue not in config.stash:
-        places = places_of(config)
+        places = catalogues_of(config)
         config.stash[_catalogue] = load(places.scripts, places)
     return config.stash[_catalogue]

@@ -17,21 +17,21 @@ from repros.engine.plan import CellSpec, plan
 from repros.engine.record import begin_results
 from repros.engine.stacks import load_stacks
 from repros.model import CellResult, Device, Environment, Launch
-from repros.pytest_plugin.places import places_of
+from repros.pytest_plugin.catalogues import catalogues_of
 from repros.text.control import remove_controls
 
 
 class Runner:
-    """Runs cells one after another; every worker of pytest-xdist has its own runner.
+    """Runs cells sequentially; each pytest-xdist worker has its own runner and its own warm servers.
 
-    So every worker has its own warm servers. Measured with two workers on two processors (stack `current`, a two-rank
+    Measured with two workers on two processors (stack `current`, a two-rank
     `ddp` cell, eight cells, in turn): own servers 3.8 and 4.6 s, a shared one 4.3 and 5.0 s, since one process then
     does all the forking. Each further server costs 2.2 processor seconds once and 247 MB (pages are hardly shared). In
     exchange, killing one worker does not affect the others' cells, and workers need no way to find a shared server.
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        """Take the options and hold the results file; nothing else is made before the first cell needs it."""
+        """Read the options and lock the results file; everything else is created on demand."""
         self._config = config
         self._results = Path(config.getoption("repro_results"))
         self._held = ExitStack()
@@ -41,14 +41,14 @@ class Runner:
         self._environments: dict[tuple[str, bool], Environment] = {}
         self._folder: Path | None = None
         self._servers: Servers | None = None
-        self._stacks = load_stacks(places_of(config))
+        self._stacks = load_stacks(catalogues_of(config))
         self._count = 0
 
     def run(self, spec: CellSpec, stack: str) -> CellResult:
         """Run and judge a cell, and append its result to the results file."""
         environment = self._environment(spec, stack)
         planned = plan([spec], lambda _: [environment])[0]
-        # By number, since pytest may run an item more than once.
+        # A counter, since pytest may run an item more than once.
         self._count += 1
         runs = self._runs_folder() / f"{self._count:03}"
         servers = self._warm_servers() if is_warm(planned, self._launch) else None
@@ -57,13 +57,13 @@ class Runner:
         return result
 
     def close(self) -> None:
-        """End the warm servers, and let other runs have the results file and the environments."""
+        """Stop the warm servers and release the results file and the environments."""
         if self._servers is not None:
             self._servers.close()
         self._held.close()
 
     def _environment(self, spec: CellSpec, stack: str) -> Environment:
-        """Return the environment of a cell, made and probed for the first cell that needs it."""
+        """Return the environment of a cell, created and probed on first use."""
         key = (stack, spec.device is Device.SIM)
         if key not in self._environments:
             python = self._config.getoption("repro_python")
@@ -75,7 +75,7 @@ class Runner:
         return self._environments[key]
 
     def _runs_folder(self) -> Path:
-        """Return this process's folder for logs, made for its first cell."""
+        """Return this process's folder for logs, created for its first cell."""
         if self._folder is None:
             self._folder = new_log_folder(self._results)
         return self._folder
@@ -86,7 +86,7 @@ class Runner:
         return self._servers
 
     def _show_progress(self, line: str) -> None:
-        """Print a line on the terminal; a worker of pytest-xdist has none."""
+        """Print a line on the terminal, which a pytest-xdist worker does not have."""
         reporter = self._config.pluginmanager.getplugin("terminalreporter")
         capture = self._config.pluginmanager.getplugin("capturemanager")
         if reporter is not None and capture is not None:

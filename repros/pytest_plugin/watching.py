@@ -16,9 +16,9 @@ _WIDTH = 100
 
 @contextlib.contextmanager
 def failing_on_findings(item: pytest.Item, when: str) -> Iterator[list[Found]]:
-    """Watch the block and fail the test with each finding.
+    """Watch the block, and fail the test on a finding.
 
-    A test that fails by itself keeps its own error, and its report gets a section with the findings.
+    A test that fails anyway keeps its error; the findings become a section of its report.
 
     Args:
         item: the test.

@@ -1,4 +1,4 @@
-"""Simulated GPUs for any program: the environment variables that put them in the place of `cuda`."""
+"""Simulated GPUs for any program: the environment variables that make `cuda` the simulated accelerator."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def variables(
     cpu_random: bool = False,
     hide_gpus: bool = False,
 ) -> dict[str, str]:
-    """Return the variables that give a program simulated GPUs; it and its children must start with them.
+    """Return the environment variables of a program with simulated GPUs; its children inherit them.
 
     Args:
-        gpus: how many, 1 to 64.
-        memory: bytes of each; the profile's or the machine's memory if not given.
-        like: the name of a profile, `h100`.
-        cpu_random: whether the devices draw the random numbers that the CPU would draw next, as without GPUs.
+        gpus: number of GPUs, 1 to 64.
+        memory: bytes per GPU; default: the memory of the profile or the machine.
+        like: name of a profile, such as `h100`.
+        cpu_random: whether devices use the CPU's random numbers, as a run without GPUs would.
         hide_gpus: whether real GPUs may be hidden.
 
     Raises:
-        ReprosError: no such profile or number, or there is a real GPU that may not be hidden.
+        ReprosError: the profile or the number is unknown, or a real GPU may not be hidden.
     """
     if not 1 <= gpus <= MOST_GPUS:
         raise ReprosError(f"--gpus {gpus}: expected a number from 1 to {MOST_GPUS}.")
     if like is not None:
         refuse_unknown("profile", [like], PROFILES)
     if not hide_gpus and (real := real_gpu_count()):
-        raise ReprosError(f"this machine has {real} real GPU(s); --hide-gpus simulates GPUs in their place.")
+        raise ReprosError(f"this machine has {real} real GPU(s); --hide-gpus simulates GPUs instead.")
     chosen = {contract.SIM: "cuda", names.DEVICES: str(gpus)}
     if memory is not None:
         chosen[names.MEMORY] = str(memory)
@@ -59,13 +59,11 @@ def variables(
 
 
 def program_environ(environ: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of a program that gets simulated GPUs.
-
-    Its Python loads them, and its `nvidia-smi` lists them.
+    """Return all environment variables of a program with simulated GPUs, which `nvidia-smi` lists as well.
 
     Args:
-        environ: the present variables; what they say of simulated GPUs is left out.
-        chosen: what :func:`variables` has returned.
+        environ: the current variables; those for simulated GPUs are dropped.
+        chosen: the result of :func:`variables`.
     """
     kept = {name: value for name, value in environ.items() if not name.startswith(contract.SIM)}
     python_path, path = kept.get("PYTHONPATH"), kept.get("PATH", os.defpath)
@@ -74,7 +72,7 @@ def program_environ(environ: Mapping[str, str], chosen: Mapping[str, str]) -> di
 
 
 def simulate_in_this_process() -> None:
-    """Give this process, which has not imported torch yet, and its children the devices that the variables choose.
+    """Add the devices of the variables to this process, before it imports torch, and to its children.
 
     Raises:
         SimUnavailableError: torch is already imported.
@@ -85,11 +83,11 @@ def simulate_in_this_process() -> None:
 
 
 def parse_memory(text: str, option: str = "--memory") -> int:
-    """Return the bytes of `24GB`, `512MB`, `80GiB`; a gigabyte is 2^30 bytes.
+    """Return the bytes of a size such as `24GB`, `512MB` or `80GiB`; a gigabyte is 2^30 bytes.
 
     Args:
         text: the size.
-        option: the option that has it, for the error.
+        option: name of the option, for the error.
 
     Raises:
         ReprosError: the text is not a size.

@@ -1,6 +1,6 @@
-"""`import repros.simulate.auto`, before torch is imported: this process and its children get simulated GPUs.
+"""`import repros.simulate.auto` before torch adds simulated GPUs to this process and its children.
 
-The variables of `repros.simulated_gpus` choose them: `REPROS_SIM_DEVICES` (2 if not set), `REPROS_SIM_MEMORY`,
+Variables of `repros.simulated_gpus`: `REPROS_SIM_DEVICES` (default 2), `REPROS_SIM_MEMORY`,
 `REPROS_SIM_LIKE`, `REPROS_SIM_HIDE_GPUS`.
 """
 

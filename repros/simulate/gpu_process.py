@@ -1,4 +1,4 @@
-"""A process with simulated GPUs that runs tests for a pytest session, and the reports that it gives back."""
+"""A process with simulated GPUs that runs tests of a pytest session and returns their reports."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from repros.simulated_gpus.variables import ANNOUNCED
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from repros.simulate.gpu_worker import main; main()"
 _LAST_BYTES = 4000
-"""How much of a process's own output the report of its death shows."""
+"""Bytes of a process's output in the report of its crash."""
 _PATIENCE = 10.0
-"""Seconds for the end of a process whose tests are done."""
+"""Seconds to wait for the exit of a process after its last test."""
 
 
 class GpuProcess:
-    """One process: it collects the files of the session's tests again, and runs those that it is asked for."""
+    """A process that collects the files of the session's tests again and runs tests on request."""
 
     def __init__(self, config: pytest.Config, number: int, files: set[Path], *, hide_gpus: bool) -> None:
-        """Start it.
+        """Start the process.
 
         Args:
-            config: the session's.
-            number: how many simulated GPUs it gets.
-            files: where the tests are that it will be asked for.
+            config: configuration of the session.
+            number: number of simulated GPUs.
+            files: files of its tests.
             hide_gpus: whether real GPUs may be hidden.
         """
         self.number = number
         self.is_alive = True
         self._config = config
-        # What the program may see of real GPUs says nothing about simulated ones.
+        # It restricts real GPUs only.
         kept = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
         environ = program_environ(kept, variables(number, hide_gpus=hide_gpus)) | {ANNOUNCED: "1"}
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the process
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         output = None if config.getoption("capture") == "no" else self._output
         self._connection, its_end = Pipe()
         with its_end:
@@ -58,7 +58,7 @@ class GpuProcess:
                 stdout=output,
                 stderr=output,
                 pass_fds=(its_end.fileno(),),
-                start_new_session=True,  # so that what the tests have started ends with it
+                start_new_session=True,  # child processes of the tests end with it
             )
         self._send(self._task(files))
 
@@ -69,15 +69,15 @@ class GpuProcess:
         return {"arguments": arguments, "number": self.number, "files": sorted(map(str, files)), "basetemp": basetemp}
 
     def _send(self, message: object) -> None:
-        with contextlib.suppress(OSError):  # it has died, which the next `recv` shows
+        with contextlib.suppress(OSError):  # a crash, which the next `recv` reports
             self._connection.send(message)
 
     def run(self, item: pytest.Item, following: str | None) -> Iterator[pytest.TestReport]:
-        """Run a test and yield its reports; a failed one if the process dies in it, or is ended by a timeout.
+        """Run a test and yield its reports; a crash or a timeout of the process is a failed report.
 
         Args:
             item: the test.
-            following: the id of the next test, if that runs in this process, too: fixtures of both stay.
+            following: id of the next test if it runs in this process as well: shared fixtures stay.
         """
         began = time.time()
         self._send((item.nodeid, following))
@@ -87,7 +87,7 @@ class GpuProcess:
             except EOFError:
                 yield self._failed(item, began, self._death())
                 return
-            except pytest.fail.Exception as failure:  # pytest-timeout's, which waits in this process
+            except pytest.fail.Exception as failure:  # raised by pytest-timeout in this process
                 self._kill()
                 yield self._failed(item, began, str(failure))
                 return
@@ -122,7 +122,7 @@ class GpuProcess:
         return os.pread(self._output.fileno(), _LAST_BYTES, max(0, size - _LAST_BYTES)).decode(errors="replace")
 
     def end(self) -> None:
-        """Let it end its session, then end it and what its tests have left behind."""
+        """End the session of the process, then kill it and remaining children of its tests."""
         self._send(None)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
@@ -132,7 +132,7 @@ class GpuProcess:
         self.is_alive = False
         self._connection.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1)  # after its end of the pipe is closed, its exit code says why
+            self._process.wait(1)  # it exits once its end of the pipe is closed; the exit code tells the cause
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,4 +1,4 @@
-"""The other side of :mod:`repros.simulate.gpu_process`: a pytest session that runs the tests it is asked for."""
+"""The worker of :mod:`repros.simulate.gpu_process`: a pytest session that runs tests on request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-# What stops, spreads or repeats tests, and what writes files about them, is done by the session that asks.
+# The parent session stops, distributes and repeats tests, and writes reports.
 _OFF = (
     *("usepdb", "trace", "stepwise", "collectonly", "distload", "looponfail", "json_report"),
     *("lf", "failedfirst", "newfirst", "cacheclear"),
@@ -21,11 +21,11 @@ _OFF = (
 _NONE = ("numprocesses", "maxprocesses", "pastebin", "xmlpath", "htmlpath", "report_log")
 _OTHERS: dict[str, Any] = {"maxfail": 0, "dist": "no", "tx": [], "no_cov": True}
 _OF_THE_SESSION: dict[str, Any] = {**dict.fromkeys(_OFF, False), **dict.fromkeys(_NONE), **_OTHERS}
-"""The options, of pytest and of common plugins, that this session has in its own way."""
+"""Options of pytest and of common plugins that this session overrides."""
 
 
 class Worker:
-    """The plugin that takes the place of pytest's own loop over tests, and hands on their reports."""
+    """Plugin that replaces pytest's loop over tests and forwards their reports."""
 
     def __init__(self, connection: Connection, task: Mapping[str, Any]) -> None:
         self._connection = connection
@@ -35,7 +35,7 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
-        """Set the options that are this session's own."""
+        """Override options."""
         self._config = config
         for name, value in _OF_THE_SESSION.items():
             if hasattr(config.option, name):
@@ -44,17 +44,17 @@ class Worker:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Let pytest itself print nothing."""
-        # The session that asks shows everything; where output is not captured, tests still print theirs.
+        """Silence pytest's own output."""
+        # The parent session prints it; without capture, tests still print theirs.
         config.get_terminal_writer()._file = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115, SLF001
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out the files without such tests."""
+        """Ignore files without requested tests."""
         return True if collection_path.is_file() and collection_path not in self._files else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run the tests that are asked for, one by one."""
+        """Run the requested tests, one at a time."""
         items = {item.nodeid: item for item in session.items}
         while (asked := self._receive()) is not None:
             nodeid, following = asked

@@ -1,7 +1,7 @@
-"""Tests with the marker `gpus(N)`: which run here, which are skipped, and which run in a process with simulated GPUs.
+"""Tests marked `gpus(N)`: run here, skipped, or run in a process with simulated GPUs.
 
-A process is started for the first test that needs N simulated GPUs, and takes those that follow it, so that fixtures of
-a class or module are set up once. Its reports, output and durations are those of the tests.
+A process is started for the first test with N simulated GPUs and reused for the following ones, so that fixtures of a
+class or module are set up once. Its reports, output and durations are those of the tests.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MARKER = "gpus"
 
 
 def number_of(node: pytest.Item) -> int | None:
-    """Return how many GPUs a test is marked to need; the nearest mark counts.
+    """Return the number of GPUs in the nearest marker of a test.
 
     Raises:
-        pytest.UsageError: the marker's argument is no number of GPUs.
+        pytest.UsageError: the marker's argument is not a number of GPUs.
     """
     mark = node.get_closest_marker(MARKER)
     if mark is None:
@@ -38,13 +38,13 @@ def number_of(node: pytest.Item) -> int | None:
 
 
 def visible_gpus() -> int:
-    """Return how many real GPUs programs see here: fewer than there are, if `CUDA_VISIBLE_DEVICES` names some."""
+    """Return the number of visible real GPUs, which `CUDA_VISIBLE_DEVICES` may limit."""
     count, chosen = real_gpu_count(), os.environ.get("CUDA_VISIBLE_DEVICES")
     return count if chosen is None else min(count, len([name for name in chosen.split(",") if name.strip()]))
 
 
 class Marked:
-    """The plugin of one session that runs marked tests where they have their GPUs."""
+    """Plugin of one session that runs marked tests where their GPUs are."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -52,10 +52,10 @@ class Marked:
         self._from: str = config.getoption("marked_gpus")
         self._real = visible_gpus() if not self._session_gpus and self._from != "simulated" else 0
         self._files: dict[int, set[Path]] = {}
-        """The files of the tests that need a number of simulated GPUs."""
+        """Files of tests by the number of simulated GPUs."""
         self._process: GpuProcess | None = None
 
-    def _is_apart(self, item: pytest.Item) -> bool:
+    def _needs_process(self, item: pytest.Item) -> bool:
         """Return whether a test needs a process with simulated GPUs."""
         number = number_of(item)
         if number is None or number <= self._session_gpus:
@@ -66,12 +66,12 @@ class Marked:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse what cannot be done, and skip the tests that need more real GPUs than there are."""
+        """Refuse unsupported options, and skip tests that need more real GPUs than there are."""
         for item in items:
             number = number_of(item)
             if number is None:
                 continue
-            if self._is_apart(item):
+            if self._needs_process(item):
                 self._files.setdefault(number, set()).add(item.path)
             elif not self._session_gpus and number > self._real:
                 item.add_marker(pytest.mark.skip(reason=_too_few(number, self._real)))
@@ -81,11 +81,11 @@ class Marked:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Run a test in a process with simulated GPUs if it needs one."""
-        if not self._is_apart(item):
+        if not self._needs_process(item):
             return None
         number = number_of(item)
         assert number is not None
-        following = nextitem is not None and self._is_apart(nextitem) and number_of(nextitem) == number
+        following = nextitem is not None and self._needs_process(nextitem) and number_of(nextitem) == number
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in self._run(item, number, nextitem.nodeid if nextitem is not None and following else None):
             item.ihook.pytest_runtest_logreport(report=report)
@@ -104,7 +104,7 @@ class Marked:
             self._process = None
 
     def _tear_down(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """End the fixtures of this process that no later test needs; only an error of theirs is reported."""
+        """Tear down fixtures of this process that no later test needs, and report their errors."""
         state = item.session._setupstate  # noqa: SLF001 - there is no public way to end fixtures
         call = pytest.CallInfo.from_call(lambda: state.teardown_exact(nextitem), when="teardown")
         if call.excinfo is not None:
@@ -122,7 +122,7 @@ class Marked:
         self._end()
 
     def pytest_unconfigure(self) -> None:
-        """End the process after an internal error, too."""
+        """End the process, also after an internal error."""
         self._end()
 
 

@@ -1,11 +1,10 @@
 """A pytest plugin: `pytest -p repros.simulate.pytest_gpus --gpus 2` runs the tests on simulated GPUs.
 
-Without `--gpus`, a test that is marked `@pytest.mark.gpus(2)` alone gets two GPUs: real ones where there are enough,
-and else simulated ones, in a process of its own (:mod:`repros.simulate.marked`). The fixture `gpus` has its devices.
+Without `--gpus`, only tests marked `@pytest.mark.gpus(2)` get two GPUs: real ones if there are enough, else simulated
+ones in a separate process (:mod:`repros.simulate.marked`). The fixture `gpus` returns the devices.
 
-Pytest loads it only where it is named, on the command line or in `addopts`, so its options, its marker and its fixture
-are in nobody's way. It acts before a `conftest.py` is imported. What a test starts has the same devices, and so have
-the workers of pytest-xdist.
+Pytest loads the plugin only if the command line or `addopts` names it, before any `conftest.py`. Child processes of a
+test and workers of pytest-xdist have the same devices.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ _PLUGIN = "repros-marked-gpus"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options `--gpus` and `--marked-gpus`."""
     group = parser.getgroup("simulated GPUs")
-    group.addoption("--gpus", type=int, metavar="N", help="run the tests on N simulated GPUs, in the place of cuda")
+    group.addoption("--gpus", type=int, metavar="N", help="run the tests on N simulated GPUs instead of cuda")
     group.addoption(
         "--marked-gpus",
         choices=("auto", "real", "simulated"),
         default="auto",
-        help="what a test with the marker `gpus(N)` gets: real GPUs where there are enough, else simulated ones on a"
-        " machine without any (auto, the default); real ones alone; simulated ones alone",
+        help="GPUs of a test marked `gpus(N)`: auto (default) uses real ones, or simulated ones on a machine without"
+        " any; real and simulated use only these",
     )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Give this process simulated GPUs, and those that it starts."""
+    """Add simulated GPUs to this process and its children."""
     gpus = early_config.known_args_namespace.gpus
     if gpus is None:
         return
@@ -49,28 +48,28 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     except ReprosError as error:
         raise pytest.UsageError(str(error)) from error
     except SimUnavailableError as error:
-        raise pytest.UsageError(f"{error}; another way: repros simulate --gpus {gpus} -- pytest") from error
+        raise pytest.UsageError(f"{error}; alternative: repros simulate --gpus {gpus} -- pytest") from error
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and what runs the tests that have it."""
+    """Register the marker and the plugin that runs marked tests."""
     config.addinivalue_line("markers", f"{MARKER}(N): this test needs N GPUs, real or simulated")
     config.pluginmanager.register(Marked(config), _PLUGIN)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say what the devices are."""
+    """Return a line on the devices."""
     gpus = config.getoption("gpus")
-    return None if gpus is None else f"simulated GPUs in the place of cuda: {gpus} (host memory)"
+    return None if gpus is None else f"simulated GPUs instead of cuda: {gpus} (host memory)"
 
 
 @pytest.fixture
 def gpus(request: pytest.FixtureRequest) -> list[Any]:
-    """Return the test's GPUs, as many as its marker says or the session has: `torch.device("cuda", 0)` and so on."""
+    """Return the test's GPUs by its marker or by `--gpus`: `torch.device("cuda", 0)`, ..."""
     number = number_of(request.node) or request.config.getoption("gpus")
     if number is None:
         pytest.fail(
             "the fixture gpus needs a number: mark the test @pytest.mark.gpus(2), or give --gpus 2", pytrace=False
         )
-    torch = pytest.importorskip("torch")  # this process is ready for it by now
-    return [torch.device("cuda", place) for place in range(number)]
+    torch = pytest.importorskip("torch")  # late: the plugin acts before torch is imported
+    return [torch.device("cuda", index) for index in range(number)]

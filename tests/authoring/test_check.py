@@ -26,15 +26,15 @@ def test_each_cell_that_does_not_agree_has_a_sentence() -> None:
     results = [result(Verdict.REPRODUCED), result(Verdict.DIFFERENT), result(Verdict.INFRA, "the disk is full")]
     different, infra = (f"RPR-0001 failing ddp cpu {result.cell.environment.name}" for result in results[1:])
     assert list(problems_of_runs([results[0].cell.repro], [stack("current")], results)) == [
-        f"fix {different}: it is different; its evidence is not kept",
-        f"run {infra} again, which could not be judged: the disk is full",
+        f"fix {different}: it is different; its evidence is not written",
+        f"rerun {infra}, which could not be judged: the disk is full",
     ]
 
 
 def test_a_home_that_was_not_chosen_is_asked_for() -> None:
     repro = result(Verdict.CLEAN).cell.repro
     assert list(problems_of_runs([repro], [stack("2023-12")], [])) == [
-        "run it on its home: repros check RPR-0001 --stack current"
+        "run it on its reference stack: repros check RPR-0001 --stack current"
     ]
 
 

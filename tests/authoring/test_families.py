@@ -25,7 +25,7 @@ def test_another_is_refused_with_all_that_there_are() -> None:
     with pytest.raises(ReprosError) as caught:
         refuse_unknown("dataset")
     assert str(caught.value) == (
-        "'dataset' is no family of the catalogue; choose one with --family, or add a line with what belongs there to "
+        "'dataset' is not a family of the catalogue; choose one with --family, or add it with its contents to "
         f"repros/authoring/families.py:\n{describe_families()}"
     )
     assert "\n  data          data loading: DataLoader, samplers, workers, iterable datasets\n" in str(caught.value)

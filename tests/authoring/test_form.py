@@ -155,5 +155,5 @@ def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ReprosError) as caught:
         parse_form(text)
     assert str(caught.value) == (
-        "the text is not a filled form; expected '### Title' and below it a sentence: what goes wrong."
+        "the text is not a filled form; expected '### Title' and below it a sentence with the failure."
     )

@@ -65,7 +65,7 @@ EXISTS = '# exists = ["{}"]\n# exists_source = "https://a.b"\n# home'
         (
             "# [tool.repro.variants.fixed]",
             '# [tool.repro.variants.no]\n# outcome="fails"\n# about="x"\n# claim="y"\n# [tool.repro.variants.fixed]',
-            "add source to variant no: the address at which its claim is made",
+            "add source to variant no: the address of its claim",
         ),
         ('home = "current"', 'home = "currant"', "home = 'currant': expected one of 2023-05,"),
         (
@@ -73,14 +73,14 @@ EXISTS = '# exists = ["{}"]\n# exists_source = "https://a.b"\n# home'
             'dependencies = ["torch<2.0"]',
             "choose another home: torch<2.0 does not hold",
         ),
-        ("# home", '# affected = ["lightning<3"]\n# home', "add lightning to dependencies, or take it out"),
-        ("# home", "# processes = 1\n# home", "leave processes out of [tool.repro]: the header means the same"),
+        ("# home", '# affected = ["lightning<3"]\n# home', "add lightning to dependencies, or remove it"),
+        ("# home", "# processes = 1\n# home", "remove processes from [tool.repro]: it is the default"),
         (
             '# about = "what it does differently"',
             '# outcome = "passes"\n# about = "adds"',
-            "leave outcome out of [tool.repro.variants.fixed]: the header means the same",
+            "remove outcome from [tool.repro.variants.fixed]: it is the default",
         ),
-        ("# home", EXISTS.format("numpy>=2"), "take numpy out of exists, or add it to packages"),
+        ("# home", EXISTS.format("numpy>=2"), "remove numpy from exists, or add it to packages"),
         ("# home", EXISTS.format("no torch<9"), "write exists = 'no torch<9' without 'no'"),
         ("# home", EXISTS.format("torch<2"), "choose another home: torch<2 does not hold"),
         ('strategy="auto"', 'strategy="ddp"', "give main these defaults: variant='failing', a strategy out of auto"),
@@ -98,12 +98,12 @@ def broken_text(script: Path, text: str) -> list[str]:
     return broken(script)
 
 
-def test_a_rival_must_be_named(tmp_path: Path) -> None:
+def test_an_alternative_must_be_named(tmp_path: Path) -> None:
     for slug in ("one", "two"):
         path = write_script(tmp_path, "family", slug)
         path.write_text(path.read_text().replace("# silent = true", "# silent = false"))
     catalogue = load([tmp_path])
     first, second = catalogue
     assert list(find_unnamed_alternatives(first, catalogue)) == [
-        f"{second.id} has the same message: after 'Fix:' add a paragraph 'Apart:' that names it and tells how"
+        f"{second.id} has the same message: after 'Fix:' add a paragraph 'Apart:' that names it and the difference"
     ]

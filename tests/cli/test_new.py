@@ -54,7 +54,7 @@ def test_refusals(repros: Command, here: Path) -> None:
     (here / "issue.md").write_text("no form")
     refused = {
         "--from-issue issue.md": (
-            "the text is not a filled form; expected '### Title' and below it a sentence: what goes wrong."
+            "the text is not a filled form; expected '### Title' and below it a sentence with the failure."
         ),
         "--from-issue nowhere.md": (
             "nowhere.md cannot be read (No such file or directory); expected the Markdown of an issue."
@@ -68,5 +68,5 @@ def test_refusals(repros: Command, here: Path) -> None:
 def test_a_family_that_the_package_lacks_is_refused_before_anything_is_written(repros: Command) -> None:
     code, out, err = repros("new", "it_breaks", "--family", "dataset", "--catalogue", str(CATALOGUE))
     assert (code, out) == (2, "")
-    assert err.startswith("repros: 'dataset' is no family of the catalogue; choose one with --family, ")
+    assert err.startswith("repros: 'dataset' is not a family of the catalogue; choose one with --family, ")
     assert not (CATALOGUE / "dataset").exists()

@@ -178,7 +178,7 @@ def test_check_captures_no_log_of_cells_that_disagree(project: Path, repros: Rep
         checked = repros("check", "ACME-0001", "--stack", "acme-2026", "--no-bisect", code=1).stdout
     finally:
         script.write_text(documented, "utf-8")
-    assert "to do: fix ACME-0001 failing plain cpu acme-2026: it is different; its evidence is not kept" in checked
+    assert "to do: fix ACME-0001 failing plain cpu acme-2026: it is different; its evidence is not written" in checked
     assert "Log of a run by hand" not in checked, "what follows would be done again"
     assert not golden.exists()
 

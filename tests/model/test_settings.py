@@ -206,5 +206,5 @@ def test_no_module_keeps_what_a_command_chose() -> None:
         "engine/environments/__main__.py",
         "engine/environments/resolve.py",
         "model/settings.py",
-        "pytest_plugin/places.py",
+        "pytest_plugin/catalogues.py",
     ]

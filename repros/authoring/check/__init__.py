@@ -1,1 +1,1 @@
-"""`repros check`: the rules for a new script, its runs, and the log that `repros match` has to recognise."""
+"""`repros check`: rules, runs, golden log and range of a new script, and the steps of its project."""

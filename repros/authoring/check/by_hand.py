@@ -1,4 +1,4 @@
-"""A script run by hand, as its reader would: the shell command for it, and the log that such a run leaves."""
+"""A run of a script by hand, as a reader would: its shell command and its log."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ from repros.model import Device, cache
 from repros.simulated_gpus import variables
 
 MOST_BYTES = 40_000
-"""Only the end of a longer log is kept, so that people can read it."""
+"""Maximum length of a log; of a longer one the end is kept, so that people can read it."""
 _SECONDS = 180
 
 
 def shell_command(python: Path, script: Path, arguments: Sequence[str], processes: int) -> str:
-    """Return the line that runs a script in a shell, without anything of this project but the simulated accelerator.
+    """Return the shell command of a script, which uses nothing of this project except the simulated accelerator.
 
     Args:
-        python: interpreter of an environment that has the libraries.
-        script: the file.
-        arguments: its own: variant, strategy and device.
-        processes: ranks; the simulated accelerator offers as many devices.
+        python: interpreter of an environment with the libraries.
+        script: path of the script.
+        arguments: variant, strategy and device.
+        processes: number of ranks, and of simulated devices.
     """
-    given: dict[str, str] = {}
+    environ: dict[str, str] = {}
     if Device.SIM in arguments:
-        given = {
+        environ = {
             "PYTHONPATH": contract.SITE,
             contract.SIM: "cuda",
             variables.DEVICES: str(processes),
             variables.HIDE_GPUS: "1",
             cache.VARIABLE: str(cache.cache_folder()),
         }
-    words = [*(f"{name}={shlex.quote(value)}" for name, value in given.items())]
-    return " ".join([*words, shlex.join([str(python), str(script), *_as_given(arguments)])])
+    words = [*(f"{name}={shlex.quote(value)}" for name, value in environ.items())]
+    return " ".join([*words, shlex.join([str(python), str(script), *_script_arguments(arguments)])])
 
 
 def run_script(python: Path, script: Path, arguments: Sequence[str], processes: int) -> str:
-    """Run a copy of a script in a folder of its own and return its output, without names of this machine."""
+    """Run a copy of a script in a temporary folder and return its anonymised output."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         copied = project / script.name
         copied.write_text(script.read_text("utf-8"), encoding="utf-8")
         device = Device.SIM if Device.SIM in arguments else Device.CPU
         environ = clean_environ(device, processes, [])
-        output = run_command([str(python), str(copied), *_as_given(arguments)], project, environ)
+        output = run_command([str(python), str(copied), *_script_arguments(arguments)], project, environ)
         return anonymise(output, project, python)[-MOST_BYTES:]
 
 
-def _as_given(arguments: Sequence[str]) -> list[str]:
-    """Return a script's arguments with the device by the name that the script uses."""
+def _script_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the script's name of the device."""
     return [accelerator(Device.SIM) if argument == Device.SIM else argument for argument in arguments]
 
 
 def clean_environ(device: Device, processes: int, path: Sequence[str]) -> dict[str, str]:
-    """Return the environment variables of a run by hand; `path` comes behind what the simulated accelerator needs."""
+    """Return the environment variables of a run by hand; `path` is appended to PYTHONPATH."""
     environ = for_device(device, processes) | {"COLUMNS": "120", "PYTHONDONTWRITEBYTECODE": "1"}
     for name in ("PYTHONUNBUFFERED", "PYTHONSAFEPATH"):
         del environ[name]
-    given = os.pathsep.join(path)
-    environ["PYTHONPATH"] = contract.python_path(given) if device is Device.SIM else given
+    python_path = os.pathsep.join(path)
+    environ["PYTHONPATH"] = contract.python_path(python_path) if device is Device.SIM else python_path
     return environ
 
 
 def run_command(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> str:
-    """Run a command and return stdout and stderr, merged; one that hangs is interrupted, as by Ctrl-C."""
+    """Run a command and return its merged stdout and stderr; after a timeout it is interrupted, as by Ctrl-C."""
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -97,13 +97,13 @@ def run_command(command: Sequence[str], folder: Path, environ: Mapping[str, str]
 
 
 def anonymise(text: str, project: Path, python: Path, others: Mapping[Path, str] | None = None) -> str:
-    """Replace folders, host and user of this machine by neutral names.
+    """Replace folders, host and user of this machine with neutral names.
 
     Args:
-        text: the output.
-        project: the folder that it was run in.
-        python: the interpreter.
-        others: neutral names of further folders.
+        text: the output of the run.
+        project: working folder of the run.
+        python: interpreter of the run.
+        others: neutral names by further folders.
     """
     site = "/home/user/env/lib/python3.11/site-packages"
     places = {

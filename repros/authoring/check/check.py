@@ -172,7 +172,7 @@ def _check_rules(check: ScriptCheck) -> StepResult:
 
 
 def _measure(check: ScriptCheck) -> StepResult:
-    """Run every variant of all repros on every stack, and keep the evidence that agrees."""
+    """Run every variant on every stack, and write the evidence of cells that agree."""
     by_name = {stack.name: stack for stack in check.stacks}
     by_id = {repro.id: repro for repro in check.repros}
     known = evidence.read(locations=check.catalogue.locations)
@@ -182,7 +182,7 @@ def _measure(check: ScriptCheck) -> StepResult:
         return evidence.folder_for(by_id[measurement.unit.repro], by_name[measurement.unit.stack])
 
     def store(measurement: Measurement) -> None:
-        # Whatever disagrees is to be fixed first; kept, it would pass for a fact about these versions.
+        # A disagreement must be fixed first; as evidence it would count as a fact about these versions.
         if not any(variant.verdict.disagrees for variant in measurement.variants.values()):
             evidence.write([measurement], folder(measurement))
 
@@ -203,41 +203,41 @@ def _measure(check: ScriptCheck) -> StepResult:
 
 
 def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: Sequence[CellResult]) -> Iterator[str]:
-    """Yield a sentence for each cell that does not agree, and for a home stack on which nothing was run."""
+    """Yield a sentence for each cell that disagrees, and for each reference stack without a run."""
     for repro in repros:
         if repro.home not in [stack.name for stack in stacks]:
-            yield f"run it on its home: repros check {repro.id} --stack {repro.home}"
+            yield f"run it on its reference stack: repros check {repro.id} --stack {repro.home}"
     for result in results:
         if result.verdict is Verdict.INFRA:
-            yield f"run {result.cell.label} again, which could not be judged: {result.reason}"
+            yield f"rerun {result.cell.label}, which could not be judged: {result.reason}"
         elif result.verdict.disagrees:
-            yield f"fix {result.cell.label}: it is {result.verdict}; its evidence is not kept"
+            yield f"fix {result.cell.label}: it is {result.verdict}; its evidence is not written"
 
 
 def _capture_log(check: ScriptCheck, repro: Repro) -> StepResult:
-    """Capture the log of a run by hand, unless it is there and no cell has run since."""
+    """Capture the log of a run by hand, unless it exists and no cell has run since."""
     folder = golden_folder(repro)
     if folder is None:
-        return StepResult([], "not captured: there is no checkout to keep it in")
+        return StepResult([], "not captured: golden logs need a checkout")
     if not has_golden_log(repro):
         return StepResult([], "not captured: this failure leaves no message")
     golden = Golden(repro, repro.home, folder)
     if check.has_run(repro) or not golden.log.is_file():
         if repro.home not in [stack.name for stack in check.stacks if environments.ready(stack)]:
-            return StepResult([f"capture the log on its home: repros check {repro.id} --stack {repro.home}"])
+            return StepResult([f"capture the log on its reference stack: repros check {repro.id} --stack {repro.home}"])
         home = stack(repro.home, check.catalogue.locations)
         capture(golden, environments.ensure(home, check.observer.report_progress))
     return _find_failure(check, golden)
 
 
 def _find_failure(check: ScriptCheck, golden: Golden) -> StepResult:
-    """Find the failure in its log."""
+    """Check that `repros match` finds the failure in its log, and no other."""
     repro = golden.repro
     found = match_log(decode_lines(golden.log.read_bytes()), check.catalogue).candidates
     certain = [candidate.repro.id for candidate in found] == [repro.id] and found[0].confidence is Confidence.CERTAIN
     ids = ", ".join(f"{candidate.repro.id} ({candidate.confidence})" for candidate in found) or "no failure"
-    problem = f"{golden.log}: 'repros match' finds {ids}; expected {repro.id} alone and certain: fix match and frames"
-    return StepResult([] if certain else [problem], f"{golden.log.name} leads to {repro.id}")
+    problem = f"{golden.log}: 'repros match' finds {ids}; expected only {repro.id}, certain: fix match and frames"
+    return StepResult([] if certain else [problem], f"{golden.log.name} matches {repro.id}")
 
 
 def _check_range(check: ScriptCheck) -> StepResult:
@@ -247,7 +247,7 @@ def _check_range(check: ScriptCheck) -> StepResult:
 
 
 def _bisect(check: ScriptCheck, repro: Repro) -> StepResult:
-    """Bisect every package whose range has an end, unless that was done before."""
+    """Bisect every package whose range has an end, unless a result is recorded."""
     packages = claimed_packages(repro)
     for package in [package for package in packages if kept_record(repro, package) is None]:
         if not check.observer.wants_bisection(package):
@@ -260,5 +260,5 @@ def _bisect(check: ScriptCheck, repro: Repro) -> StepResult:
     words = " ".join(repro.origin.words)
     left = [package for package in packages if kept_record(repro, package) is None]
     commands = {name: f"repros bisect {repro.id} --package {name} --keep {words}".rstrip() for name in left}
-    fine = f"bisected: {', '.join(packages)}" if packages else "no end is claimed"
+    fine = f"bisected: {', '.join(packages)}" if packages else "the range has no end"
     return StepResult([f"measure both ends of {name}: {command}" for name, command in commands.items()], fine)

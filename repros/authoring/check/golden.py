@@ -1,4 +1,4 @@
-"""Golden logs: the log of a run by hand, kept beside the catalogue with the failures that must be found in it."""
+"""Golden logs: logs of runs by hand, with the failures that `repros match` must find in them."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Golden:
 
     @property
     def arguments(self) -> list[str]:
-        """Variant, strategy and device, the first that needs no GPU."""
+        """Variant, strategy and the first device that needs no GPU."""
         failing = self.repro.failing
         device = next(device for device in failing.devices if device is not Device.CUDA)
         return [failing.name, failing.strategies[0], device.value]
 
     @property
     def name(self) -> str:
-        """`rpr-0008-failing-ddp-hand-current`."""
+        """File stem, such as `rpr-0008-failing-ddp-hand-current`."""
         return f"{self.repro.id.lower()}-{'-'.join(self.arguments[:2])}-hand-{self.stack}"
 
     @property
     def log(self) -> Path:
-        """The file."""
+        """Path of the log."""
         return self.folder / f"{self.name}.log"
 
     @property
     def index(self) -> Path:
-        """The file with the entries of the repro's logs; `index.toml` has older ones and those that no script made."""
+        """Path of the entries of the repro's logs; `index.toml` has older logs and those without a script."""
         return self.folder / f"{self.repro.id.lower()}.toml"
 
 
@@ -59,7 +59,7 @@ def golden_folder(repro: Repro) -> Path | None:
 
 
 def has_golden_log(repro: Repro) -> bool:
-    """Return whether a run of this repro can leave a log that names the failure: not where it only hangs or exits."""
+    """Return whether a run can leave a log that identifies the failure; one that only hangs or exits cannot."""
     failing = repro.failing
     needs_gpu = set(failing.devices) == {Device.CUDA}
     return failing.signature.ends is None and failing.outcome is ExpectedOutcome.FAILS and not needs_gpu
@@ -72,7 +72,7 @@ def capture(golden: Golden, python: Path) -> str:
     golden.folder.mkdir(parents=True, exist_ok=True)
     golden.log.write_text(text, encoding="utf-8")
     if not any(entry["name"] == golden.name for entry in read_entries(golden.folder)):
-        # A file for each repro: in one for all, every second branch with a new repro would conflict.
+        # One file per repro: branches with new repros would conflict in a shared one.
         with golden.index.open("a", encoding="utf-8") as index:
             index.write(f"\n{_entry(golden)}" if index.tell() else _entry(golden))
     return text
@@ -85,7 +85,7 @@ def read_entries(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _entry(golden: Golden) -> str:
-    """Return a log's entry."""
+    """Return the log's entry as TOML."""
     entry = {
         "name": golden.name,
         "script": golden.repro.id,

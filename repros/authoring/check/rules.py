@@ -1,6 +1,6 @@
-"""The rules that a finished script follows, each with a sentence that says what to do; `repros check` and tests ask.
+"""The rules for a finished script, each with a sentence on how to follow it; `repros check` and tests apply them.
 
-The header's own format is not among them: :mod:`repros.engine.header` refuses what does not follow it.
+The format of the header is checked by :mod:`repros.engine.header`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from repros.model.settings import PACKAGE, CatalogueLocations
 from repros.model.unmeasured import own_packages
 
 MOST_LINES = 78
-"""Lines of a script below its docstring, without blank lines and without the table of variants.
+"""Lines below the docstring, without blank lines and without the table of variants.
 
-The formatter gives each entry of a long table a line; what a reader has to understand is the rest.
+The formatter gives each entry of a long table its own line, which adds nothing to understand.
 """
 MOST_CHANGED_LINES = 10
-"""Lines that differ between the definitions of `failing` and `fixed`."""
+"""Changed lines between the definitions of `failing` and `fixed`."""
 LONGEST_TITLE = 100
 SHORTEST_SECTION = 20
 
@@ -46,9 +46,9 @@ PLACEHOLDERS = (
     "ORGANISATION/REPOSITORY",
     "raise NotImplementedError",
 )
-"""Texts of the templates, which the author replaces."""
+"""Texts of the templates that the author replaces."""
 MEASURED = re.compile(r"(got|still has) (\[?-?\d|None|nan\b)")
-"""The part of a message that quotes the wrong value."""
+"""Matches the part of a message that quotes the wrong value."""
 
 _SLUG = re.compile(r"[a-z][a-z0-9_]+")
 _THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussions)/\d+")
@@ -56,7 +56,7 @@ _THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|discussi
 
 @dataclass(frozen=True)
 class CheckedScript:
-    """A script that is checked."""
+    """A script under check."""
 
     repro: Repro
     places: CatalogueLocations = PACKAGE
@@ -84,11 +84,11 @@ class CheckedScript:
 
 
 Rule = Callable[[CheckedScript], Iterator[str]]
-"""Yields a sentence for each place at which a script does not follow it."""
+"""Yields a sentence per violation."""
 
 
-def is_named_for_what_it_shows(script: CheckedScript) -> Iterator[str]:
-    """Check that file name and title are short, and that the folder is that of a family."""
+def has_valid_names(script: CheckedScript) -> Iterator[str]:
+    """Check the file name, the title and the folder, which is a family."""
     repro = script.repro
     if not _SLUG.fullmatch(repro.slug):
         yield f"rename {repro.path.name}: expected lower case and underscores, such as resume_loses_momentum.py"
@@ -99,7 +99,7 @@ def is_named_for_what_it_shows(script: CheckedScript) -> Iterator[str]:
 
 
 def has_no_placeholder(script: CheckedScript) -> Iterator[str]:
-    """Check that the template's texts are replaced."""
+    """Check that no text of the template is left."""
     for line, text in enumerate(script.source.splitlines(), 1):
         for placeholder in PLACEHOLDERS:
             if placeholder in text:
@@ -107,7 +107,7 @@ def has_no_placeholder(script: CheckedScript) -> Iterator[str]:
 
 
 def links_to_threads(script: CheckedScript) -> Iterator[str]:
-    """Check that links are there, each once, and that those of the package lead to threads on GitHub."""
+    """Check that links exist and are unique, and that the package's lead to threads on GitHub."""
     upstream = script.repro.upstream
     every = [*upstream.reports, *upstream.introduced_by, *upstream.fixed_by, *upstream.unreleased_fix]
     every += upstream.related
@@ -121,7 +121,7 @@ def links_to_threads(script: CheckedScript) -> Iterator[str]:
 
 
 def explains_itself(script: CheckedScript) -> Iterator[str]:
-    """Check that the docstring has the paragraphs Symptom, Cause and Fix, each of a sentence or more."""
+    """Check that the docstring has the paragraphs Symptom, Cause and Fix, with a sentence each."""
     sections = script.repro.sections
     if list(sections)[:3] != ["Symptom", "Cause", "Fix"]:
         yield "begin three paragraphs of the docstring with 'Symptom:', 'Cause:' and 'Fix:', in this order"
@@ -130,8 +130,8 @@ def explains_itself(script: CheckedScript) -> Iterator[str]:
             yield f"write a sentence after '{label}:' in the docstring"
 
 
-def stands_side_by_side(script: CheckedScript) -> Iterator[str]:
-    """Check that a fixed variant exists and differs from the failing one in a few lines."""
+def has_small_difference(script: CheckedScript) -> Iterator[str]:
+    """Check that a fixed variant exists and differs from the failing one by few lines."""
     fixed = script.repro.variant("fixed")
     if fixed is None or fixed.outcome is not ExpectedOutcome.PASSES:
         yield "add a variant named fixed with outcome = 'passes'"
@@ -144,7 +144,7 @@ def stands_side_by_side(script: CheckedScript) -> Iterator[str]:
 
 
 def is_short(script: CheckedScript) -> Iterator[str]:
-    """Check that the code has few lines."""
+    """Check the number of lines of code."""
     lines = {number for number, line in enumerate(script.source.splitlines(), 1) if line.strip()}
     docstring, *code = script.tree.body
     tables = [node for node in code if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "VARIANTS"]
@@ -154,8 +154,8 @@ def is_short(script: CheckedScript) -> Iterator[str]:
         yield f"shorten the code below the docstring from {len(lines)} to at most {MOST_LINES} lines, besides VARIANTS"
 
 
-def quotes_the_wrong_value(script: CheckedScript) -> Iterator[str]:
-    """Check that a silent failure is an assertion whose message quotes the value that was found."""
+def quotes_wrong_value(script: CheckedScript) -> Iterator[str]:
+    """Check that a silent failure is an assertion whose message quotes the wrong value."""
     if not script.repro.silent:
         return
     signature = script.repro.failing.signature
@@ -167,22 +167,22 @@ def quotes_the_wrong_value(script: CheckedScript) -> Iterator[str]:
             yield f"match = {text!r}: quote the wrong value after 'got', such as {example}"
 
 
-def describes_variants_in_a_line(script: CheckedScript) -> Iterator[str]:
-    """Check that a variant is described in one line without a full stop."""
+def has_one_line_descriptions(script: CheckedScript) -> Iterator[str]:
+    """Check that each variant's description is one line without a full stop."""
     for variant in script.repro.variants:
         if "\n" in variant.about or variant.about.endswith("."):
             yield f"write about of variant {variant.name} as one line without a full stop"
 
 
-def names_where_a_claim_is_made(script: CheckedScript) -> Iterator[str]:
-    """Check that every solution that does not work is one that somebody documented."""
+def has_source_for_claims(script: CheckedScript) -> Iterator[str]:
+    """Check that every fix that does not work has a documented source."""
     for variant in script.repro.variants:
         if variant.claim and not variant.source:
-            yield f"add source to variant {variant.name}: the address at which its claim is made"
+            yield f"add source to variant {variant.name}: the address of its claim"
 
 
-def has_a_home(script: CheckedScript) -> Iterator[str]:
-    """Check that the home stack exists, can run the script and is affected."""
+def has_reference_stack(script: CheckedScript) -> Iterator[str]:
+    """Check that the reference stack exists, can run the script and is affected."""
     repro, stacks = script.repro, load_stacks(script.places)
     if repro.home not in stacks:
         yield f"home = {repro.home!r}: expected one of {', '.join(stacks)}"
@@ -190,7 +190,7 @@ def has_a_home(script: CheckedScript) -> Iterator[str]:
     pinned = _pins(stacks[repro.home].requirements)
 
     def compare(term: Term) -> Overlap:
-        if term.package not in pinned:  # whatever is not pinned is as the condition wants it
+        if term.package not in pinned:  # an unpinned package satisfies any condition
             return Overlap.NONE if term.negated else Overlap.ALL
         holds = term.requirement.specifier.contains(pinned[term.package], prereleases=True)
         return Overlap.ALL if holds else Overlap.NONE
@@ -200,36 +200,36 @@ def has_a_home(script: CheckedScript) -> Iterator[str]:
         if condition.evaluate(compare) is Overlap.NONE:
             names = sorted({term.package for term in condition.terms} & pinned.keys())
             has = f"stack {repro.home} has {', '.join(f'{name} {pinned[name]}' for name in names) or 'no such package'}"
-            yield f"choose another home: {condition} does not hold, since {has}"
+            yield f"choose another home: {condition} does not hold: {has}"
 
 
-def names_its_dependencies(script: CheckedScript) -> Iterator[str]:
-    """Check that every package of the ranges is one that the script depends on."""
+def lists_dependencies(script: CheckedScript) -> Iterator[str]:
+    """Check that every package of the ranges is a dependency of the script."""
     repro = script.repro
     needed = (*repro.dependencies, *repro.requires, *(r for variant in repro.variants for r in variant.requires))
     known = {canonicalize_name(requirement.name) for requirement in needed} | {"python"}
     conditions = (*repro.affected, *(condition for variant in repro.variants for condition in variant.affected))
-    # A package that is to be absent is no dependency.
+    # A package that must be absent is not a dependency.
     named = [term.package for condition in conditions for term in condition.terms if not term.negated]
     for name in dict.fromkeys((*named, *repro.packages)):
         if canonicalize_name(name) not in known:
-            yield f"add {name} to dependencies, or take it out of packages and affected"
+            yield f"add {name} to dependencies, or remove it from packages and affected"
 
 
-def knows_what_exists(script: CheckedScript) -> Iterator[str]:
-    """Check that `exists` is about the packages that the failure is in: no other can be without what fails."""
+def restricts_exists_to_packages(script: CheckedScript) -> Iterator[str]:
+    """Check that `exists` names only packages with the failure: no other can lack the failing code."""
     repro = script.repro
     own = own_packages(repro, repro.failing)
     for name in packages_of(repro.exists):
         if name not in own:
-            yield f"take {name} out of exists, or add it to packages: the failure is not in it"
+            yield f"remove {name} from exists, or add it to packages: the failure is not in it"
     for condition in repro.exists:
         if any(term.negated for term in condition.terms):
-            yield f"write exists = {str(condition)!r} without 'no': it names the releases that have what fails"
+            yield f"write exists = {str(condition)!r} without 'no': it names the releases with the failing code"
 
 
-def runs_bare(script: CheckedScript) -> Iterator[str]:
-    """Check that the script fails as documented when it is run without arguments."""
+def fails_without_arguments(script: CheckedScript) -> Iterator[str]:
+    """Check that the script fails as documented without arguments."""
     repro = script.repro
     mains = [node for node in script.tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
     if len(mains) != 1 or [argument.arg for argument in mains[0].args.args] != ["variant", "strategy", "accelerator"]:
@@ -249,10 +249,10 @@ def runs_bare(script: CheckedScript) -> Iterator[str]:
         yield "end the script with: if __name__ == '__main__': main(*sys.argv[1:])"
 
 
-def states_what_differs(script: CheckedScript) -> Iterator[str]:
-    """Check that the header repeats no default, and no variant what it inherits."""
+def omits_defaults(script: CheckedScript) -> Iterator[str]:
+    """Check that the header repeats no default and no inherited value."""
     for table, key in restated_keys(script.path):
-        yield f"leave {key} out of [{table}]: the header means the same without it"
+        yield f"remove {key} from [{table}]: it is the default"
 
 
 def dispatches_every_variant(script: CheckedScript) -> Iterator[str]:
@@ -260,40 +260,41 @@ def dispatches_every_variant(script: CheckedScript) -> Iterator[str]:
     code = script.source.partition("# ///\n")[2]
     for variant in script.repro.variants:
         if not re.search(rf"\b{variant.name}\b|\b{variant.name.title().replace('_', '')}\b", code):
-            yield f"let main run variant {variant.name}, which the header has and the code does not mention"
+            yield f"let main run variant {variant.name}, which the header defines and the code does not mention"
 
 
 RULES: tuple[Rule, ...] = (
     has_no_placeholder,
-    is_named_for_what_it_shows,
+    has_valid_names,
     links_to_threads,
     explains_itself,
-    stands_side_by_side,
+    has_small_difference,
     is_short,
-    quotes_the_wrong_value,
-    describes_variants_in_a_line,
-    names_where_a_claim_is_made,
-    has_a_home,
-    names_its_dependencies,
-    knows_what_exists,
-    runs_bare,
-    states_what_differs,
+    quotes_wrong_value,
+    has_one_line_descriptions,
+    has_source_for_claims,
+    has_reference_stack,
+    lists_dependencies,
+    restricts_exists_to_packages,
+    fails_without_arguments,
+    omits_defaults,
     dispatches_every_variant,
 )
-"""All rules about one script alone."""
+"""All rules for a single script."""
 
 
 def find_unnamed_alternatives(repro: Repro, catalogue: Catalogue) -> Iterator[str]:
-    """Yield a sentence for each repro with the same message, if neither tells the two apart."""
+    """Yield a sentence per repro with the same message, unless one of the docstrings distinguishes them."""
     for other in catalogue:
         if other.id == repro.id or repro.silent or other.silent or not _same_message(repro, other):
             continue
         if other.id not in repro.sections.get("Apart", "") and repro.id not in other.sections.get("Apart", ""):
-            yield f"{other.id} has the same message: after 'Fix:' add a paragraph 'Apart:' that names it and tells how"
+            to_do = "after 'Fix:' add a paragraph 'Apart:' that names it and the difference"
+            yield f"{other.id} has the same message: {to_do}"
 
 
 def _same_message(one: Repro, other: Repro) -> bool:
-    """Return whether a message can match both failures' signatures, judged by the texts of the signatures."""
+    """Return whether a message can match both signatures, judged by their texts."""
     first, second = ({normalise(text) for text in repro.failing.signature.match} for repro in (one, other))
     return any(text in longer or longer in text for text in first for longer in second)
 

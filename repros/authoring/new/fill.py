@@ -1,4 +1,4 @@
-"""Fill the template of a repro script from a form; the template's value is kept for each one the header rejects."""
+"""Fill the template of a repro script from a form; a value that the header rejects leaves that of the template."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from repros.model import FailureKind
 from repros.model.settings import PACKAGE, CatalogueLocations
 
 Report = Callable[[str], None]
-"""Takes a sentence for the user."""
+"""Receives a sentence for the user."""
 
 _RULES: Mapping[str, Mapping[str, Key]] = {
     "": {"dependencies": Key("a list of requirements", requirements)},
@@ -42,7 +42,7 @@ _RULES: Mapping[str, Mapping[str, Key]] = {
 """The header's rules by table and key."""
 _WIDTH = 115
 _QUOTED = reprlib.Repr()
-"""Quotes a value whole if a sentence has room for it."""
+"""Quotes a value, shortened to fit a sentence."""
 _QUOTED.maxstring = _QUOTED.maxother = 200
 _QUOTED.maxlist = 20
 _CODE = """\
@@ -67,7 +67,7 @@ _CALL = """\
 _TORCHRUN = """\
     if "RANK" in os.environ:
         VARIANTS[variant](strategy, accelerator)
-    else:  # run bare: what torchrun does
+    else:  # without arguments: as torchrun does
         where = ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--nproc-per-node={processes}"]
         run.main([*where, __file__, *sys.argv[1:]])
 """
@@ -80,8 +80,8 @@ def fill_template(template: str, form: FilledForm, report: Report, places: Catal
     Args:
         template: a script with a valid header.
         form: the answers.
-        report: takes a sentence for each answer that is rejected.
-        places: the catalogues in use, whose stacks can be its home.
+        report: receives a sentence per rejected answer.
+        places: the catalogues in use, whose stacks can be its reference stack.
     """
     values = _valid_values(template, form, report, load_stacks(places))
     text = _set_sections(_set_code(template, form, values, report), form.sections)
@@ -92,7 +92,7 @@ def fill_template(template: str, form: FilledForm, report: Report, places: Catal
 def _valid_values(
     template: str, form: FilledForm, report: Report, stacks: Collection[object]
 ) -> dict[HeaderKey, Value]:
-    """Return the form's values that the header accepts, and report the others."""
+    """Return the values that the header accepts, and report the others."""
     values = dict(form.values)
     for place, value in form.values.items():
         if problem := _value_problem(place, value, stacks):
@@ -105,7 +105,7 @@ def _valid_values(
 
 
 def _value_problem(place: HeaderKey, value: Value, stacks: Collection[object]) -> str | None:
-    """Return why the header rejects a value, or None if it accepts it."""
+    """Return why the header rejects a value, or None."""
     table, key = place
     if key == "home" and value not in stacks:
         return f"home = {_QUOTED.repr(value)}: no such stack; known: {', '.join(map(str, stacks))}"
@@ -119,7 +119,7 @@ def _value_problem(place: HeaderKey, value: Value, stacks: Collection[object]) -
 
 
 def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tuple[HeaderKey, str]]:
-    """Yield each value that contradicts another one of the form or of the template, with the problem."""
+    """Yield each value that contradicts another one of the form or the template, with the problem."""
     repro = _repro_table(template, values)
     if repro["kind"] != FailureKind.BUG and "documented" not in repro:
         problem = f"a failure that is {repro['kind']!r} lacks 'documented'; expected the address that documents it"
@@ -140,7 +140,7 @@ def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tup
 
 
 def _repro_table(template: str, values: Mapping[HeaderKey, Value]) -> dict[str, Any]:
-    """Return the values of the repro's table: the form's, else the template's, else the defaults."""
+    """Return the values of the repro's table, from the form, the template or the defaults, in this order."""
     return {
         **{key: rule.default for key, rule in REPRO.items() if rule.default is not None},
         **HeaderBlock(Path("template.py"), template).table(REPRO_TABLE),
@@ -149,7 +149,7 @@ def _repro_table(template: str, values: Mapping[HeaderKey, Value]) -> dict[str, 
 
 
 def _set_values(lines: list[str], values: Mapping[HeaderKey, Value], restated: Collection[HeaderKey]) -> list[str]:
-    """Return the script with the header's keys set, and without those whose value is the default."""
+    """Return the script with the header's keys set, except those whose value is the default."""
     if any(place.table == CLAIMED_TABLE for place in values):
         end = lines.index("# ///")
         claimed = [f"# [{CLAIMED_TABLE}]", '# outcome = "fails"', '# about = "the documented solution"']
@@ -167,7 +167,7 @@ def _set_values(lines: list[str], values: Mapping[HeaderKey, Value], restated: C
 
 
 def _states_default(place: HeaderKey, values: Mapping[HeaderKey, Value], template: str) -> bool:
-    """Return whether the header means the same without a value of the form."""
+    """Return whether a value of the form is the default."""
     rule = _RULES[place.table][place.key]
     if place == HeaderKey(REPRO_TABLE, "minimum"):
         return bool(values[place] == _repro_table(template, values)["processes"])
@@ -175,7 +175,7 @@ def _states_default(place: HeaderKey, values: Mapping[HeaderKey, Value], templat
 
 
 def _table_span(lines: Sequence[str], table: str) -> tuple[int, int]:
-    """Return the range of a table's lines, without its heading and the blank lines behind it."""
+    """Return the range of a table's lines, without its heading and trailing blank lines."""
     heading = f"# [{table}]" if table else "# /// script"
     start = lines.index(heading) + 1
     end = next(n for n in range(start, len(lines)) if re.match(r"# \[\w|# ///$|#$", lines[n]))
@@ -189,13 +189,13 @@ def _set_sections(text: str, sections: Mapping[str, str]) -> str:
         paragraph = "\n".join(textwrap.wrap(escaped, _WIDTH, break_long_words=False, break_on_hyphens=False))
         if paragraph.endswith('"'):
             paragraph += "."
-        before, mark, after = text.partition(f"\n{label}: ")
-        text = f"{before}\n{paragraph}\n{after.partition(chr(10))[2]}" if mark else text
+        before, found, after = text.partition(f"\n{label}: ")
+        text = f"{before}\n{paragraph}\n{after.partition(chr(10))[2]}" if found else text
     return text
 
 
 def _set_code(text: str, form: FilledForm, values: Mapping[HeaderKey, Value], report: Report) -> str:
-    """Return the script with a function for each variant's code in place of the template's functions."""
+    """Return the script with one function per variant instead of those of the template."""
     code = form.code
     if not code:
         return text
@@ -221,16 +221,16 @@ def _first_name(values: Mapping[HeaderKey, Value], key: str, default: str) -> st
 
 
 def _body(name: str, code: str, report: Report) -> str:
-    """Return code as a function's body; as a comment if indentation would break or change it."""
+    """Return code as the body of a function, or as a comment if indentation would break or change it."""
     if not code:
         return "    raise NotImplementedError"
     body = textwrap.indent(code, "    ")
     try:
         ast.parse(f"def {name}():\n{body}\n")
     except (SyntaxError, ValueError) as error:
-        report(f"the code of {name} is not valid Python ({error}); it is in the script as a comment")
+        report(f"the code of {name} is not valid Python ({error}); it was added as a comment")
     else:
         if '"""' not in code and "'''" not in code and "from __future__" not in code:
             return body
-        report(f"the code of {name} cannot be indented without changing it; it is in the script as a comment")
+        report(f"the code of {name} cannot be indented without changing it; it was added as a comment")
     return textwrap.indent(code, "    # ", lambda _: True) + "\n    raise NotImplementedError"

@@ -1,4 +1,4 @@
-"""Parse the form for a new failure (`.github/ISSUE_TEMPLATE/new_failure.yml`), filled in and rendered by GitHub."""
+"""Parse a filled form for a new failure (`.github/ISSUE_TEMPLATE/new_failure.yml`), as rendered by GitHub."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from repros.model.errors import ReprosError
 
 Value = str | int | bool | list[str]
-"""What the header's keys hold, as TOML has it."""
+"""A TOML value of the header."""
 
 _NO_ANSWER = "_No response_"
 """GitHub's text for an empty field."""
 _FENCE = re.compile(r"^(`{3,}|~{3,})")
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, uncommon line separators and halves of characters: no line of Python or TOML may have them."""
+"""Control characters, uncommon line separators and surrogates, which Python and TOML do not allow in a line."""
 _SILENT = "a wrong result without an error"
 _EVERY_RELEASE = "every release"
 
@@ -39,15 +39,15 @@ class FilledForm:
     values: Mapping[HeaderKey, Value]
     """Values for the header."""
     sections: Mapping[str, str]
-    """The docstring's paragraphs: `Symptom`, `Cause`, `Fix`."""
+    """Paragraphs of the docstring by label: `Symptom`, `Cause`, `Fix`."""
     code: Mapping[str, str] = field(default_factory=dict)
     """By variant."""
     definitions: str = ""
-    """Imports, functions and classes in front of the variants; the template's imports if empty."""
+    """Imports, functions and classes before the variants; if empty, the template's imports."""
 
     @property
     def slug(self) -> str:
-        """A name for the script, made from the title."""
+        """Name of the script, derived from the title."""
         words = re.findall(r"[a-z0-9]+", self.title.lower())
         return re.sub(r"^\d+_*", "", "_".join(words))[:60].strip("_")
 
@@ -69,7 +69,7 @@ def _parse_names(answer: str) -> list[str]:
 
 
 def _parse_number(answer: str) -> int | str:
-    """Return a number; any other text as it is, for the header to reject."""
+    """Return a number; other text is returned unchanged, for the header to reject."""
     return int(answer) if re.fullmatch(r"\s*\d{1,9}\s*", answer) else answer
 
 
@@ -109,11 +109,11 @@ KEYS: Mapping[str, tuple[HeaderKey, Callable[[str], Value]]] = {
     "A documented solution that does not work": (HeaderKey(CLAIMED_TABLE, "claim"), _parse_sentence),
     "Where that solution is documented": (HeaderKey(CLAIMED_TABLE, "source"), _parse_sentence),
 }
-"""By a field's label: the key of the header that it fills, and the parser of its answer."""
+"""Key of the header and parser of the answer, by label of the field."""
 SECTIONS = ("Symptom", "Cause", "Fix")
 """Labels of the fields that fill the docstring."""
 CODE = {"Failing code": "failing", "Fixed code": "fixed", "Code of that solution": "claimed"}
-"""Labels of the fields for code, with the variant that each fills."""
+"""Variants by label of the field for their code."""
 FAMILY = "Family"
 LABELS = {*KEYS, *SECTIONS, *CODE, FAMILY}
 
@@ -128,7 +128,7 @@ def parse_form(markdown: str) -> FilledForm:
     title = _parse_sentence(answers.get("Title", ""))
     if not title:
         raise ReprosError(
-            "the text is not a filled form; expected '### Title' and below it a sentence: what goes wrong."
+            "the text is not a filled form; expected '### Title' and below it a sentence with the failure."
         )
     return FilledForm(
         family=_parse_sentence(answers[FAMILY]) if FAMILY in answers else None,
@@ -140,7 +140,7 @@ def parse_form(markdown: str) -> FilledForm:
 
 
 def _split_answers(markdown: str) -> dict[str, str]:
-    """Return the answer below each label of the form; other headings, and headings within code, are text."""
+    """Return the answers by label; other headings, and headings in code, are text."""
     lines_by_label: dict[str, list[str]] = {}
     current: list[str] = []
     fence = ""
@@ -160,7 +160,7 @@ def _split_answers(markdown: str) -> dict[str, str]:
 
 
 def _strip_fence(answer: str) -> str:
-    """Return code without the fence that GitHub puts around it."""
+    """Return code without its Markdown fence."""
     lines = answer.split("\n")
     if _FENCE.match(lines[0]) and _FENCE.match(lines[-1]) and len(lines) > 1:
         lines = lines[1:-1]

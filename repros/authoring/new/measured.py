@@ -1,4 +1,4 @@
-"""What runs of a script say of a new repro: its signature, the releases that show it, and the sentence about both."""
+"""Header values and symptom of a new repro, derived from runs of a script."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def form_of(
     thread: str | None,
     title: str,
 ) -> FilledForm:
-    """Return a script and what was seen of it as the answers to the form for a new failure.
+    """Return a form filled from a script and the outcomes of its runs.
 
-    What only a person knows is left out, so that the template's text for it stays, which `repros check` names.
+    Symptom, cause and fix in an author's words keep the texts of the template, which `repros check` reports.
 
     Args:
-        source: the script.
-        name: the name of its file, as frames have it.
-        needs: what it imports.
-        options: how it ran.
-        runs: its runs; the first failure is the one that is documented.
-        thread: the address at which it was reported.
-        title: what goes wrong.
+        source: source of the script.
+        name: file name of the script, as in frames.
+        needs: dependencies of the script.
+        options: options of the runs.
+        runs: the runs; the first failure is the documented one.
+        thread: address of the report.
+        title: title of the failure.
 
     Raises:
-        ReprosError: it failed nowhere.
+        ReprosError: no run failed.
     """
     home = next((run for run in runs if run.outcome.status in _FAILED), None)
     if home is None:
@@ -82,9 +82,9 @@ def form_of(
 
 
 def _is_alike(run: ScriptRun, home: ScriptRun) -> bool | None:
-    """Return whether a run failed as that at home; None if it says nothing about that failure.
+    """Return whether a run failed like the documented one; None if its failure is unrelated.
 
-    A message may go on otherwise in another release; what the header takes of it has to be there.
+    In another release the rest of a message may differ; the part that the header takes must match.
     """
     if run.outcome.status is Status.CLEAN:
         return False
@@ -98,7 +98,7 @@ def _is_alike(run: ScriptRun, home: ScriptRun) -> bool | None:
 
 
 def _signature(home: ScriptRun, name: str) -> Iterator[tuple[str, Value]]:
-    """Yield the keys of the header that say how it ends."""
+    """Yield the keys of the header for the outcome."""
     outcome = home.outcome
     if outcome.status is not Status.EXCEPTION:
         yield "ends", outcome.signature or ""
@@ -112,15 +112,15 @@ def _signature(home: ScriptRun, name: str) -> Iterator[tuple[str, Value]]:
 
 
 def _match(message: str) -> str:
-    """Return the first line of a message, or the part of it in front of what a terminal would obey."""
+    """Return the first line of a message, up to a control sequence."""
     parts = (part.strip() for line in message.splitlines() for part in _CONTROL.split(line))
     return next((part for part in parts if part), "")[:_LONGEST_MATCH]
 
 
 def _package(home: ScriptRun, name: str, needs: Needs) -> str:
-    """Return the package that the innermost call is in, if the script needs it, else the first that it needs."""
+    """Return the package of the innermost call if the script depends on it, else its first dependency."""
     frames = [frame for link in home.outcome.chain[:1] for frame in link.frames if not frame.startswith(f"{name}:")]
-    known = {canonicalize_name(each): each for each in needs.packages}
+    known = {canonicalize_name(package): package for package in needs.packages}
     for frame in reversed(frames):
         top = canonicalize_name(frame.partition("/")[0])
         if top in known:
@@ -129,7 +129,7 @@ def _package(home: ScriptRun, name: str, needs: Needs) -> str:
 
 
 def _affected(package: str, home: ScriptRun, runs: Sequence[ScriptRun], alike: Mapping[str, bool | None]) -> list[str]:
-    """Return the range of a package's releases between those that were seen to be clean; of another one if need be."""
+    """Return the affected range between clean releases of the package, or else of another one."""
     for name in dict.fromkeys((package, *home.versions)):
         shown = {
             Version(run.versions[name]): is_alike
@@ -143,13 +143,13 @@ def _affected(package: str, home: ScriptRun, runs: Sequence[ScriptRun], alike: M
 
 
 def measured_range(shown: Mapping[Version, bool]) -> str | None:
-    """Return the releases that fail, as a specifier: from the first that did, up to the next that was clean.
+    """Return the affected releases as a specifier, from the first failing one to the next clean one.
 
     Args:
-        shown: for each release whether it fails.
+        shown: whether each release fails.
 
     Returns:
-        An empty text if all fail; None if the clean releases are not on the outside.
+        An empty text if all fail; None if a clean release lies between failing ones.
     """
     failing = [release for release, fails in shown.items() if fails]
     clean = sorted(release for release, fails in shown.items() if not fails)
@@ -167,7 +167,7 @@ def _is_silent(home: ScriptRun, name: str) -> bool:
 
 
 def _symptom(home: ScriptRun, runs: Sequence[ScriptRun], alike: Mapping[str, bool | None]) -> str:
-    """Return the sentence about what was seen, and where."""
+    """Return a sentence with the signature and the releases with and without it."""
     where = {True: list[str](), False: list[str]()}
     for run in runs:
         if (is_alike := alike[run.stack]) is not None:

@@ -1,4 +1,4 @@
-"""The code that a new script begins with: two variants that run, and what their header says."""
+"""Template code of a new script: two variants that run, and their header values."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ASSERT = 'assert got == 4.0, f"expected 4.0, got {got}"'
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Code to begin with."""
+    """Template code and header values."""
 
     code: str
-    """Imports, the functions `failing` and `fixed`, and what `main` does."""
+    """Imports, the functions `failing` and `fixed`, and `main`."""
     dependencies: tuple[str, ...] = ("torch>=2.0",)
     strategy: str = "auto"
     processes: int = 1
@@ -33,5 +33,5 @@ class Skeleton:
 
 
 def join_code(imports: str, definitions: str, body: str, strategy: str = "auto") -> str:
-    """Join the parts; `body` is the rest of `main`, with its indent."""
+    """Join the parts; `body` is the rest of `main`, indented."""
     return f"{imports}\n\n{definitions}\n\n{_MAIN.format(strategy=strategy, body=body)}"

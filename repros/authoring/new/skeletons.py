@@ -24,4 +24,4 @@ SKELETONS: Mapping[str, Skeleton] = {
     "trl": TRL,
     "datasets": DATASETS,
 }
-"""By the name of a template; `resume` is a fit of Lightning with a checkpoint, and one that goes on from it."""
+"""By name; `resume` is a Lightning fit that continues from the checkpoint of another one."""

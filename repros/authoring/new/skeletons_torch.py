@@ -1,4 +1,4 @@
-"""Templates that use torch alone."""
+"""Templates that use only torch."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def resume(load, path, device):
     layer, optimizer = make(device)
     load(layer, optimizer, torch.load(path))
     step(layer, optimizer)
-    # With the momentum of the first step, the weight goes from 1 to 2 and on to 4.
+    # With the momentum of the first step, the weight changes from 1 to 2 to 4.
     return layer.weight.item()
 """,
         f"""    with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def resume(load, path, device):
 _TORCHRUN = """\
     if "RANK" in os.environ:
         train(VARIANTS[variant])
-    else:  # run bare: what `torchrun --nproc-per-node=2` does
+    else:  # without arguments: like `torchrun --nproc-per-node=2`
         run.main(["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--nproc-per-node=2", __file__, *sys.argv[1:]])
 """
 DDP = Skeleton(
@@ -129,7 +129,7 @@ def train(gather):
     mesh = distributed.init_device_mesh("cpu", (2,))
     layer = nn.Linear(1, 2, bias=False)
     fully_shard(layer, mesh=mesh)
-    # The output is w * x: the gradient of each of the two weights is 2, and each rank holds one of them.
+    # The output is w * x: the gradient of each of the two weights is 2, and each rank has one of them.
     layer(torch.full((1, 1), 2.0)).sum().backward()
     got = gather(layer.weight.grad).sum().item()
     assert got == 4.0, f"expected 4.0, got {got} on rank {distributed.get_rank()}"

@@ -1,4 +1,4 @@
-"""A plain script as the code of a repro: what it imports and defines, and what it then does, as a function."""
+"""Split of a plain script into definitions and a body, for the code of a repro."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from repros.scripts.try_.source import parse
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NAMES = ("failing", "fixed", "main", "VARIANTS")
-"""What a repro's script defines itself."""
+"""Names that a repro's script defines itself."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The code of a script."""
+    """The two parts of a script."""
 
     definitions: str
     """Imports, functions and classes."""
     body: str
-    """What it does, without indent."""
+    """The remaining statements, without indent."""
 
 
 def split_script(source: str, *, several_ranks: bool) -> Parts:
     """Return a script's parts.
 
-    Args:
-        source: the script.
-        several_ranks: whether it is to be started by torchrun.
+    A function or class whose name a repro's script defines itself, such as `main`, is renamed.
 
-    A function or class with a name that a repro's script defines itself, such as `main`, gets another.
+    Args:
+        source: source of the script.
+        several_ranks: whether torchrun launches it.
     """
     source = _renamed(source)
     tree = parse(source)
@@ -53,12 +53,12 @@ def split_script(source: str, *, several_ranks: bool) -> Parts:
     shared = sorted(_bound(rest) & _read(definitions))
     first = [f"global {', '.join(shared)}"] if shared else []
     if re.search(r"\bparse_(?:known_)?args\(|\bsys\.argv\b", source):
-        first.append("sys.argv[1:] = []  # variant, strategy and accelerator are no arguments of this code")
+        first.append("sys.argv[1:] = []  # variant, strategy and accelerator are not for this code")
     return Parts("\n".join(lines), "\n".join([*first, *(_text(source, statement) for statement in rest)]) or "pass")
 
 
 def _renamed(source: str) -> str:
-    """Return a source in which what it defines has no name of a repro's own."""
+    """Return a source whose definitions do not use the reserved names."""
     defined = {statement.name for statement in parse(source).body if isinstance(statement, _DEFINITIONS)}
     taken = defined.intersection(_NAMES)
     lines, before = source.split("\n"), ""
@@ -78,10 +78,10 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 
 def _text(source: str, statement: ast.stmt) -> str:
-    """Return a statement with its decorators, without its indent; one whose text would change anew from its tree."""
+    """Return the text of a statement with its decorators, dedented, or unparsed where dedenting would change it."""
     lines = source.splitlines()
     decorators = statement.decorator_list if isinstance(statement, _DEFINITIONS) else []
-    first = min([statement.lineno, *(each.lineno for each in decorators)])
+    first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
     indent = " " * statement.col_offset
     own = lines[first - 1 : statement.end_lineno]
     if all(line.startswith(indent) or not line.strip() for line in own) and not _shares_a_line(lines, statement):
@@ -96,7 +96,7 @@ def _shares_a_line(lines: Sequence[str], statement: ast.stmt) -> bool:
 
 
 def _import_lines(imports: Sequence[ast.stmt], *, several_ranks: bool) -> Iterator[str]:
-    """Yield the imports as the formatter sorts them: the standard library's, then a blank line and the others."""
+    """Yield imports in the formatter's order: standard library, blank line, others."""
     needed = ["import sys", *(["import os", "from torch.distributed import run"] if several_ranks else [])]
     singles = [line for statement in imports for line in _single(statement)]
     groups: dict[bool, list[str]] = {True: [], False: []}
@@ -111,7 +111,7 @@ def _import_lines(imports: Sequence[ast.stmt], *, several_ranks: bool) -> Iterat
 
 
 def _single(statement: ast.stmt) -> Iterator[str]:
-    """Yield an import of several modules as one line for each."""
+    """Yield one line per imported module."""
     if isinstance(statement, ast.Import):
         yield from (ast.unparse(ast.Import([alias])) for alias in statement.names)
     else:
@@ -128,7 +128,7 @@ def _bound(statements: Sequence[ast.stmt]) -> set[str]:
 
 
 def _read(definitions: Sequence[ast.stmt]) -> set[str]:
-    """Return the names that definitions read from the module: they are then no names of a function."""
+    """Return the module names that definitions read, which must therefore stay global."""
     found = set[str]()
     for definition in definitions:
         nodes = [*ast.walk(definition)]

@@ -22,7 +22,7 @@ from repros.model.settings import OWN_PREFIX
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def place_of(catalogue: Path, family: str, slug: str) -> Path:
+def script_path(catalogue: Path, family: str, slug: str) -> Path:
     """Return the path of a new script.
 
     Raises:
@@ -53,16 +53,16 @@ def write_script(
     Args:
         catalogue: folder of the families.
         family: folder in it, created if it does not exist.
-        slug: the file's stem: what goes wrong, in lower case.
+        slug: the file's stem, named after the failure in lower case.
         other_catalogues: further catalogues whose ids are taken.
-        fill: returns the text to write for the template's text.
-        prefix: start of the id: `RPR`, or that of a private catalogue.
-        template: name of the code to begin with, one of :data:`SKELETONS`; None for that of the family.
+        fill: returns the filled text of the template.
+        prefix: prefix of the id: `RPR`, or that of a private catalogue.
+        template: name of the template, one of :data:`SKELETONS`; None for that of the family.
 
     Raises:
         ReprosError: an invalid name, an existing script, or a path that is not a folder.
     """
-    path = place_of(catalogue, family, slug)
+    path = script_path(catalogue, family, slug)
     title = slug.replace("_", " ").capitalize()
     id_ = new_id(slug, taken_ids([catalogue, *other_catalogues]), prefix)
     text = fill(_compose(id_, title, SKELETONS[_choose(template, family)]))
@@ -82,7 +82,7 @@ def _choose(template: str | None, family: str) -> str:
 
 
 def _compose(id_: str, title: str, skeleton: Skeleton) -> str:
-    """Return the text of a script that begins with a skeleton."""
+    """Return the text of a script from a template."""
     return _TEMPLATE.substitute(
         id=id_,
         title=title,
@@ -98,14 +98,14 @@ def _compose(id_: str, title: str, skeleton: Skeleton) -> str:
 
 
 def _differing_lines(skeleton: Skeleton) -> str:
-    """Return the header's lines for what the skeleton has in the place of a default."""
+    """Return the header's lines for values of the template that are not defaults."""
     values = {"strategies": (skeleton.strategy,), "processes": skeleton.processes}
     differing = {key: value for key, value in values.items() if value != REPRO[key].default}
     return "".join(f"# {key} = {json.dumps(value)}\n" for key, value in differing.items())
 
 
 def remove_comments(script: Path) -> bool:
-    """Remove the template's comments behind the keys of a header; return whether there were any."""
+    """Remove the template's comments from a header; return whether there were any."""
     comments = {found["comment"] for found in _COMMENT.finditer(_TEMPLATE.template)}
     before = script.read_text(encoding="utf-8")
     after = _COMMENT.sub(lambda found: found["key"] if found["comment"] in comments else found[0], before)
@@ -123,45 +123,45 @@ def taken_ids(catalogues: Iterable[Path]) -> set[str]:
 
 _COMMENT = re.compile(r"^(?P<key># [\w.]+ = .*?\S) {2,}(?P<comment># .*)$", re.MULTILINE)
 _DEFAULTS = """\
-# # These keys have a default. Write one above where it does not hold:
+# # Defaults of further keys; add a key above to change its value:
 # #   upstream.fixed_by = []   also introduced_by, unreleased_fix (merged), related
-# #   affected = []            releases measured to fail, such as ["lightning>=2.1,<2.4"]; [] means all
-# #   requires = []            releases that the script needs to run; elsewhere nothing is known
-# #   strategies = ["auto"]    or ddp, ddp_spawn, fused_adamw, ...: those that matter
+# #   affected = []            releases measured to fail, such as ["lightning>=2.1,<2.4"]; [] for all
+# #   requires = []            releases that the script needs to run; others are unknown
+# #   strategies = ["auto"]    or ddp, ddp_spawn, fused_adamw, ...: those that affect the failure
 # #   devices = ["cpu"]        or cuda, sim; two ranks on sim need requires = ["torch>=2.1"]
-# #   processes = 1            ranks; minimum: the fewest devices that show it, by default one for each rank
-# #   deadline = 120           seconds; cold = ["ddp"]: strategies whose launcher matters
+# #   processes = 1            ranks; minimum: the fewest devices with the failure, by default one per rank
+# #   deadline = 120           seconds; cold = ["ddp"]: strategies whose launcher affects the failure
 """
 _REMARK = """\
-# # Further variants may have strategies, devices, affected and requires of their own. A documented fix that does
-# # not work is one, too: outcome = "fails" and `claim`, what it promises. `frames` names functions on the stack.
-# # `failing` has the outcome "fails" and `fixed` "passes"; every other variant states its own.
-# # Only releases in `exists = ["torch>=2.4"]` have what fails; `exists_source` is the address where upstream says so.
-# # A variant that passes without being a fix, such as one on a single rank, has `contrast = true`.
+# # Further variants may have their own strategies, devices, affected and requires. A documented fix that does not
+# # work is a variant with outcome = "fails" and a `claim`. `frames` names functions of the call stack.
+# # `failing` has the outcome "fails" and `fixed` "passes"; every other variant states its outcome.
+# # Only releases in `exists = ["torch>=2.4"]` have the failing code; `exists_source` is the address of the evidence.
+# # A variant that passes but is no fix, such as one on a single rank, has `contrast = true`.
 """
 
 # The comments are for the author; `repros check` removes them.
 _TEMPLATE = Template('''\
 # /// script
-# dependencies = $dependencies              # what the script imports
+# dependencies = $dependencies              # packages that the script imports
 #
 # [tool.repro]
-# id = "$id"                            # never changes, once the merge has replaced one from 5000 on
-# title = "$title"  # what goes wrong, in one sentence
-# kind = "bug"                               # "by design", "misuse", "limitation": with `documented`, an address
-# upstream.reports = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # users who met it; [] if none
-# packages = ["$package"]                       # the packages with the failure
-# home = "$home"                           # the stack on which it fails as documented: see `repros stacks`
-# silent = true                              # a wrong result without an error: the script asserts on it
+# id = "$id"                            # final; from 5000 on provisional until the merge
+# title = "$title"  # the failure, in one sentence
+# kind = "bug"                               # "by design", "misuse", "limitation" need `documented`, an address
+# upstream.reports = ["https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"]  # reports by users; [] if none
+# packages = ["$package"]                       # packages with the failure
+# home = "$home"                           # reference stack with the documented failure: see `repros stacks`
+# silent = true                              # a wrong result without an error, on which the script asserts
 $differing$defaults#
 # [tool.repro.variants.failing]
 # about = "what this variant does, in one line"
 # raises = "AssertionError"                  # or ends = "hang", "exit 3", "signal SIGSEGV"
-# match = $match            # part of the message, copied from a real run; `repros check` shows it
+# match = $match            # part of the message of a real run; `repros check` shows it
 #
 # [tool.repro.variants.fixed]
 # about = "what it does differently"
-# source = "https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"      # where this fix is documented
+# source = "https://github.com/ORGANISATION/REPOSITORY/issues/NUMBER"      # address that documents this fix
 #
 $remark# ///
 """What the user does, in one sentence.

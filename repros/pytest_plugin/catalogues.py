@@ -1,4 +1,4 @@
-"""The catalogues of a pytest session: those that the settings of its root folder's project name."""
+"""The catalogues of a pytest session, from the settings of its root folder."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from repros.model.settings import CatalogueLocations, find_catalogues
 _places = pytest.StashKey[CatalogueLocations]()
 
 
-def places_of(config: pytest.Config) -> CatalogueLocations:
-    """Return the catalogues in use, read once in a session.
+def catalogues_of(config: pytest.Config) -> CatalogueLocations:
+    """Return the catalogues in use, read once per session.
 
     Raises:
-        ReprosError: the project's settings are wrong.
+        ReprosError: the project's settings are invalid.
     """
     if _places not in config.stash:
         config.stash[_places] = find_catalogues(folder=config.rootpath)
