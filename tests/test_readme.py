@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 HISTORY = {ROOT / "CHANGELOG.md", *ROOT.glob("docs/changes/+*.md")}
 """Pages that may name what no longer exists."""
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.[my][dm]*")} - HISTORY)
+LINKED = [*PAGES, ROOT / "CHANGELOG.md", *sorted({*ROOT.glob("repros/**/*.md"), *ROOT.glob("tools/**/*.md")})]
 
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS[ROOT / "README.md"]
@@ -144,7 +145,7 @@ def test_every_path_in_the_text_exists(page: Path) -> None:
     assert not {module for module in modules if not _is_module(module)}
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("page", LINKED, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         if target.startswith("https://"):
