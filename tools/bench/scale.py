@@ -1,4 +1,4 @@
-"""The catalogue by hand and by `repros run`, on one core and more, beside what the schedule plans for other machines.
+"""The catalogue by hand and by `repros run`, on one or more cores, and plans of the schedule for other machines.
 
     python -m tools.bench.scale [--every N] [--by-hand N] [--rounds N] [--stack NAME] [--keep]
 
@@ -37,7 +37,7 @@ from tools.bench.measure import by_hand
 from tools.bench.planned import OTHERS, Other, Plans
 
 EVERY, BY_HAND = 8, 24
-"""By default every eighth failure is run, and so many of its cells by hand."""
+"""Defaults: every eighth failure runs, and this number of cells by hand."""
 JOBS = (2, 4, 8)
 """Cells side by side, on all cores."""
 DEVICES = (Device.CPU, Device.SIM)
@@ -96,7 +96,7 @@ def estimate(kinds: Mapping[str, tuple[int, Sequence[float]]]) -> tuple[float, f
 
 @contextlib.contextmanager
 def on_cores(cores: int) -> Iterator[None]:
-    """Let this thread, and the processes that it starts, use the first so many cores that it may use."""
+    """Restrict this thread and its child processes to the first N allowed cores."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(allowed)[:cores])
     try:
@@ -106,7 +106,7 @@ def on_cores(cores: int) -> Iterator[None]:
 
 
 def run(words: Sequence[str], cores: int) -> Run:
-    """Run cells with `repros run` on so many cores.
+    """Run cells with `repros run` on a number of cores.
 
     Args:
         words: the failures, and options that select from their cells.
@@ -141,7 +141,7 @@ def measure_scale(
 
     Args:
         stack_name: the stack.
-        every: one failure in so many is run, from the first one on; 1: the whole catalogue.
+        every: run every N-th failure, from the first on; 1 for the whole catalogue.
         drawn: how many cells are run by hand.
         rounds: how often each is measured; the medians count.
         devices: those of the cells.
@@ -211,7 +211,7 @@ def _median_run(words: Sequence[str], cores: int, rounds: int) -> Run:
 
 
 def _here(plans: Plans, specs: Sequence[CellSpec], runs: Mapping[int, Run]) -> list[dict[str, Any]]:
-    """Return each run beside its plans; none is planned from its own seconds."""
+    """Return each run with its plans; no plan uses the run's own seconds."""
     first, last = min(runs), max(runs)
     rows = []
     for cores, each in runs.items():
@@ -248,7 +248,7 @@ def _elsewhere(plans: Plans, specs: Sequence[CellSpec], measured: Run, here: int
 def _measure_jobs(
     plans: Plans, specs: Sequence[CellSpec], options: Sequence[str], rounds: int, measured: Run
 ) -> dict[str, Any]:
-    """Run the `ddp` cells of failures that do not hang, by so many at a time."""
+    """Run the `ddp` cells of failures that do not hang, N at a time."""
     hangs = {cell.repro.id for cell in plans.cells(specs) if cell.is_documented_hang}
     specs = [spec for spec in specs if spec.strategy == "ddp" and spec.repro.id not in hangs]
     ids = list(dict.fromkeys(spec.repro.id for spec in specs))

@@ -1,4 +1,4 @@
-"""Bisect public threads that name a release, and keep what is found: `python -m tools.measure.bisect_threads`.
+"""Bisect public threads that name a release, and record the results: `python -m tools.measure.bisect_threads`.
 
 `tests/scripts/bisect/threads.toml` has the threads and, beside each, a script in `tests/scripts/bisect/toys`. Each
 costs minutes and
@@ -26,7 +26,7 @@ TOYS = FILE.with_name("toys")
 
 
 def read_threads(file: Path = FILE) -> list[dict[str, Any]]:
-    """Return the threads, with what was found."""
+    """Return the threads with recorded results."""
     found: list[dict[str, Any]] = tomllib.loads(file.read_text("utf-8"))["thread"]
     return found
 
@@ -84,7 +84,7 @@ def main() -> None:
     for thread in read_threads():
         if not scripts or thread["script"] in scripts:
             found = bisect(thread)
-            # Read anew: another run may have written meanwhile.
+            # Read again: another run may have written in the meantime.
             write_threads([{**each, "found": found} if each == thread else each for each in read_threads()])
 
 

@@ -42,7 +42,7 @@ KEPT = ROOT / "tests/diagnose/compare/catalogue.jsonl"
 STEPS = 40
 """Recorded of each process."""
 DEADLINE = 1500
-"""Seconds of a run; a machine that is busy may stand still for a while."""
+"""Timeout of a run in seconds, generous for busy machines."""
 ENDING = "ending.json"
 HEAVY = {"lightning", "fabric", "metrics", "accelerate", "transformers", "peft", "trl", "datasets"}
 """The families whose scripts import more than torch."""
@@ -149,7 +149,7 @@ def load(folder: Path) -> Recording:
 
 
 def compare_variants(failure: Failure, folder: Path) -> dict[str, Any]:
-    """Return what the comparison of the two recordings of a failure gives."""
+    """Return the comparison of the two recordings of a failure."""
     repro, failing, fixed, stack_name = failure
     runs = [load(folder / repro.id / variant.name) for variant in (fixed, failing)]
     line: dict[str, Any] = {"repro": repro.id, "stack": stack_name, "fixed": fixed.name, "failing": failing.name}
@@ -170,7 +170,7 @@ def compare_variants(failure: Failure, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("action", choices=["record", "compare"])
     parser.add_argument("folder", type=Path)
