@@ -61,7 +61,7 @@ class Plans:
         gpus: int = 0,
         jobs: int | None = None,
     ) -> float:
-        """Return the seconds on a machine of which a node has so many GPUs."""
+        """Return the seconds on a machine with this number of GPUs in each node."""
         return round(forecast(self._entries(specs, gpus), RunOptions(jobs=jobs, timings=timings), inventory), 1)
 
     def cells(self, specs: Sequence[CellSpec], gpus: int = 0) -> list[Cell]:

@@ -73,15 +73,15 @@ def run_pair(pair: PairOfRuns, python: Path, folder: Path) -> dict[str, Any]:
     # So that `python` is this one where no stack is named.
     environ["PATH"] = f"{python.parent}{os.pathsep}{environ['PATH']}"
     commands = ["--", *_command(pair.first, folder), "--", *_command(pair.second, folder)]
-    said = io.StringIO()
+    output = io.StringIO()
     with mock.patch.dict(os.environ, environ, clear=True), contextlib.chdir(folder):
         if pair.before:
             subprocess.run(_command(pair.before, folder), check=True, capture_output=True)
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()) as problem:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()) as problem:
             code = main(["compare", "--json", *shlex.split(pair.options), *commands])
     if code > 1:
         return {"name": pair.name, "exit": code, "said": problem.getvalue()[-2000:]}
-    found: dict[str, Any] = json.loads(said.getvalue())
+    found: dict[str, Any] = json.loads(output.getvalue())
     kept = ("equal", "answer", "steps", "same_bits", "offset", "largest", "tolerance", "notes", "exits")
     return {"name": pair.name, "exit": code, **{name: found[name] for name in kept}}
 

@@ -90,9 +90,9 @@ def dump_rows(kept: dict[str, Any]) -> str:
     for fault in faults:
         ranks = [ranks_text(fault[key]) for key in ("stopped", "named", "nvidia")]
         first = fault["first"]
-        told = f"{first['kind']}: {first['call']}, number {first['number']} of {first['group']}"
+        call = f"{first['kind']}: {first['call']}, number {first['number']} of {first['group']}"
         rows.append(
-            f"| [{fault['fault']}]({address}/{fault['fault']}), {fault['dumps']} | {' | '.join(ranks)} | {told} |"
+            f"| [{fault['fault']}]({address}/{fault['fault']}), {fault['dumps']} | {' | '.join(ranks)} | {call} |"
         )
     return "\n".join(rows) + "\n"
 

@@ -57,9 +57,9 @@ class Source:
 
     @cached_property
     def scripts(self) -> Mapping[str, str]:
-        """Failing and fixed of each repro, pinned to its home stack, for `uv run`, by id; a page and a file have it.
+        """Failing and fixed of each repro, pinned to its reference stack, for `uv run`, by id.
 
-        A script that cannot be exported is there as it is.
+        A page and a file have it. A script that cannot be exported is there as it is.
         """
         return {repro.id: self._standalone(repro) for repro in self.catalogue}
 
@@ -91,7 +91,7 @@ def read_source(root: Path = ROOT) -> Source:
 
 
 def _read_logs(folder: Path, catalogue: Catalogue) -> dict[str, str]:
-    """Return a log of each repro: of its failing variant, started by hand, on its home stack, where there is one."""
+    """Return a log of each repro: of its failing variant, started by hand, on its reference stack, if one exists."""
     kept: dict[str, list[Mapping[str, Any]]] = {}
     for entry in read_entries(folder):
         if entry.get("script", "").startswith("RPR-") and entry["expected"] == [entry["script"]]:
