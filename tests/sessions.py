@@ -98,10 +98,10 @@ def run_inside(session: nox.Session, stack: str, group: str | None, module: str,
     install(session)
     made = session.run("python", "-m", "repros.engine.environments", stack, silent=True, stderr=None)
     python = str(made).strip().splitlines()[-1]
-    beside = str(Path(session.create_tmp()).absolute())  # tests start processes in other folders
-    # Beside the environment, not into it: what is under test stays as it is locked.
+    target = str(Path(session.create_tmp()).absolute())  # tests start processes in other folders
+    # Not into the environment: the packages under test stay as they are locked.
     if group:
-        words = ["--quiet", "--python", python, "--target", beside, "--constraint", str(LOCK)]
+        words = ["--quiet", "--python", python, "--target", target, "--constraint", str(LOCK)]
         session.run("uv", "pip", "install", *words, *group_requirements(group))
-    environment = {"PYTHONPATH": beside, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {"PYTHONPATH": target, "PYTHONDONTWRITEBYTECODE": "1"}
     session.run(python, "-m", module, *arguments, env=environment, external=True)

@@ -1,6 +1,6 @@
 """The import graph of `repros` and the sizes of its modules: layers, no cycle, no presenter in a domain module.
 
-The catalogue is data, and `inside` has walls of its own (`test_walls.py`).
+The catalogue is data, and `test_walls.py` has the import boundary of `inside`.
 """
 
 from __future__ import annotations

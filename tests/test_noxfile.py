@@ -52,9 +52,9 @@ def test_nox_and_the_command_line_mean_the_same_file(noxfile: dict[str, Any]) ->
 
 
 def test_every_test_file_belongs_to_one_session(noxfile: dict[str, Any]) -> None:
-    apart = [file for files in noxfile["APART"].values() for file in files]
-    assert len(apart) == len(set(apart))
-    assert [file for file in apart if not (ROOT / file).is_file()] == []
+    separate = [file for files in noxfile["APART"].values() for file in files]
+    assert len(separate) == len(set(separate))
+    assert [file for file in separate if not (ROOT / file).is_file()] == []
     assert set(noxfile["APART"]) <= {*noxfile}, "each has a session of its name"
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]
     folders = [*settings["testpaths"], "repros/simulated_gpus/tests"]  # the session `sim` runs the latter
@@ -66,7 +66,7 @@ def test_every_test_file_belongs_to_one_session(noxfile: dict[str, Any]) -> None
 
 def test_continuous_integration_runs_every_session_of_tests(noxfile: dict[str, Any]) -> None:
     run = (ROOT / ".ci/run").read_text("utf-8")
-    called = set(re.findall(r"^ *(?:\w+=\S+ |beside )?run (\w+)", run, re.MULTILINE))
+    called = set(re.findall(r"^ *(?:\w+=\S+ |background )?run (\w+)", run, re.MULTILINE))
     assert {"lint", "tests", "repro", "evidence", *noxfile["APART"]} <= called
 
 

@@ -46,7 +46,7 @@ FORMER = {
     "question": Former(r"\bQuestion\b", within="repros/scripts/reduce/"),
     "unit": Former(r"\bunits?\b", within="repros/scripts/reduce/"),
     "Where": Former(r"\bclass Where\b|(?::|->|\|) Where\b(?=[,)\]:]| =|$)|\bWhere\("),
-    "speaks, is silent": Former(r"\b(?:speaks?|spoken?)\b|\bSilent:"),
+    "speaks, is silent": Former(r"\b(?:speaks?|spoken?)\b|^\s*Silent:"),
     "looked at closely": Former(r"\b(?:looks?|looked|looking) (?:at )?(?:\w+ )?closely\b|\bclose looks?\b"),
     "standstill": Former(r"standstill|\bstands? still\b"),
     "mark": Former(r"\b[Mm]arks?\b|\b_MARKS?\b", within="repros/scripts/|repros/engine/launch/|repros/inside/"),

@@ -1,1 +1,1 @@
-"""What only this checkout needs: the site, generated pages, measurements. `repros` never imports it."""
+"""Tools of this checkout: the site, generated pages, measurements. `repros` never imports them."""

@@ -1,1 +1,1 @@
-"""What runs the script of a user or of a bug report: `repros try`, `repros reduce`, `repros bisect`."""
+"""Commands that run the script of a user or of a bug report: `repros try`, `repros reduce`, `repros bisect`."""

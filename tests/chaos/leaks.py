@@ -14,7 +14,7 @@ _PATIENCE = 5.0
 
 
 def slowness() -> float:
-    """Return how many processes wait for each processor: everything takes so many times longer than alone."""
+    """Return how many processes wait for each processor: the factor by which everything takes longer."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
@@ -44,7 +44,7 @@ def processes_with(variable: str) -> list[int]:
 
 
 def check_no_process_left(folder: Path, variable: str | None = None, seconds: float = 0.0) -> None:
-    """Raise if a process of the cells below the folder, or with that variable, lives after so many seconds."""
+    """Raise if a process of the cells below the folder, or with that variable, lives after that number of seconds."""
     until = time.monotonic() + seconds
     while True:
         marked = processes_with(variable) if variable else []

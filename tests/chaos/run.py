@@ -102,17 +102,17 @@ class ChaosRun:
         """The number of faults that reached their target."""
         return sum(count for (_, outcome), count in self.outcomes.items() if not outcome.startswith("not injected"))
 
-    def inject_all(self, folder: Path, workers: int, say: Callable[[str], None]) -> None:
-        """Inject every fault of the plan, `workers` side by side, until it is done or time is up."""
+    def inject_all(self, folder: Path, workers: int, report_progress: Callable[[str], None]) -> None:
+        """Inject every fault of the plan, `workers` side by side, until it is done or times out."""
         toy()  # parsed before the threads start: on CPython 3.11.7 `ast.parse` fails now and then in two at once
-        threads = [threading.Thread(target=self._work, args=(folder / str(n), say)) for n in range(workers)]
+        threads = [threading.Thread(target=self._work, args=(folder / str(n), report_progress)) for n in range(workers)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
     def figures(self, seconds: float) -> dict[str, Any]:
-        """Return what is kept of a run that took so many seconds."""
+        """Return the record of a run that took `seconds`."""
         outcomes: dict[str, dict[str, int]] = {}
         for (name, outcome), count in sorted(self.outcomes.items()):
             outcomes.setdefault(name, {})[outcome] = count
@@ -140,14 +140,14 @@ class ChaosRun:
             lines.append(f"{name.replace('_', ' '):<40} {total:>4}  {self.seconds[name] / total:5.1f} s  {listed}")
         return "\n".join(lines)
 
-    def _work(self, folder: Path, say: Callable[[str], None]) -> None:
+    def _work(self, folder: Path, report_progress: Callable[[str], None]) -> None:
         folder.mkdir(parents=True)
         with Servers(folder / "servers") as servers:
             worker = Worker(folder, servers, self.torch)
             while (item := self._next()) is not None:
                 number, fault = item
                 name, begun = fault.__name__, time.monotonic()
-                outcome = self._inject(worker, number, fault, say)
+                outcome = self._inject(worker, number, fault, report_progress)
                 with self._lock:
                     self.outcomes[name, outcome] += 1
                     self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
@@ -156,7 +156,7 @@ class ChaosRun:
         with self._lock:
             return self.plan.pop(0) if self.plan and time.monotonic() < self.until else None
 
-    def _inject(self, worker: Worker, number: int, fault: Fault, say: Callable[[str], None]) -> str:
+    def _inject(self, worker: Worker, number: int, fault: Fault, report_progress: Callable[[str], None]) -> str:
         """Inject one fault; return its outcome."""
         # Each fault has a random generator of its own, so that it can be repeated alone.
         rng = random.Random(f"{self.seed} {number}")  # noqa: S311 - has to be repeatable
@@ -168,7 +168,7 @@ class ChaosRun:
             kind = "" if isinstance(error, Violation) else f"{type(error).__name__}: "
             violation = f"fault {number} {fault.__name__}: {kind}{error}"
             self.violations.append(violation)
-            say(violation)
+            report_progress(violation)
             return "VIOLATION"
 
 

@@ -154,7 +154,7 @@ def close_the_terminal(worker: Worker, rng: random.Random) -> Verdict | str:
 
 
 def hide_proc(worker: Worker, rng: random.Random) -> str:
-    """Run without `/proc`: no cell is judged, whatever it did, and the reason is said."""
+    """Run without `/proc`: no cell is judged, whatever it did, and the output has the reason."""
     folder = worker.new_folder()
     folder.mkdir()
     words = [

@@ -38,7 +38,7 @@ CLAIMED = dedent('''\
     #
     # [tool.repro.variants.claimed]
     # outcome = "fails"
-    # about = "does something beside the point"
+    # about = "does something unrelated"
     # claim = "it helps"
     #
     # [tool.repro.variants.fixed]

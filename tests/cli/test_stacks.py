@@ -96,7 +96,7 @@ def test_outdated_without_a_network(repros: Command, monkeypatch: pytest.MonkeyP
 
 
 def newest_pages(*, days: int) -> dict[str, tuple[str, bytes]]:
-    """Return the pages of an index with the pins of `current`, and of lightning a release of so many days ago."""
+    """Return the pages of an index with the pins of `current`, and of lightning a release of `days` ago."""
     day = dt.datetime.now(dt.UTC).date() - dt.timedelta(days)
     peft = dict(release_pages({"peft": {"1.0": dt.date(2026, 1, 1)}}))
     return peft | index_pages(lightning={"99.0.1": day})

@@ -43,7 +43,7 @@ class FirstSample:
 def read_first_sample() -> FirstSample:
     """Return the first sample, its reports in the order of their groups."""
     tables = tomllib.loads(FILE.read_text("utf-8"))
-    return FirstSample(**{**tables, "reports": tuple(NamedReport(**each) for each in tables["reports"])})
+    return FirstSample(**{**tables, "reports": tuple(NamedReport(**report) for report in tables["reports"])})
 
 
 def paragraph(sample: FirstSample) -> str:

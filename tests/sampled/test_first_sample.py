@@ -63,7 +63,7 @@ def test_both_samples_say_the_same_of_a_thread_that_is_in_both() -> None:
     ("ids", "least", "kept"), [((), "1 of 8 (12%)", "0 of 8 (0%)"), (("a", "b"), "3 of 8 (38%)", "2 of 8 (25%)")]
 )
 def test_the_lower_bound_counts_ids_alone(ids: tuple[str, ...], least: str, kept: str) -> None:
-    with_ids = [NamedReport(each, "group", "why", "excerpt", each) for each in ids]
+    with_ids = [NamedReport(id_, "group", "why", "excerpt", id_) for id_ in ids]
     near = NamedReport("c", "group", "why", "no", near="d")
     text = " ".join(paragraph(FirstSample(9, 4, 8, 1, (*with_ids, near))).split())
     assert f"at least {least}" in text

@@ -37,7 +37,7 @@ def test_what_ran_again_names_what_was_replaced_or_added() -> None:
     again = [script for script in ALL if script.wanted]
     assert again
     for script in again:
-        named = {Requirement(each).name for each in script.wanted}
+        named = {Requirement(wanted).name for wanted in script.wanted}
         assert any(release.partition(" ")[0] in named for release in script.releases), script.url
 
 

@@ -93,7 +93,7 @@ ENDINGS = {
     "failed": ["fails", "dies"],
     "xfailed": ["expected_to_fail"],
 }
-# pytest is beside this test's interpreter, and pure Python.
+# pytest is in the folder of this test's interpreter, and pure Python.
 START = f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); import pytest; sys.exit(pytest.main())"
 
 
@@ -140,7 +140,7 @@ def test_marked_tests_run_with_their_gpus_and_report_as_others_do(run_tests: Any
     assert float(seconds) >= 1
     (suite,) = ET.parse(tmp_path / "report.xml").getroot()  # noqa: S314 - pytest has just written it
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("13", "2", "1")
-    properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
+    properties = {entry.get("name"): entry.get("value") for entry in suite.iter("property")}
     assert properties == {"devices": "2"}
 
 

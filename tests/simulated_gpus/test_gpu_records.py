@@ -109,8 +109,8 @@ def test_a_gpus_record_was_compared_and_each_difference_has_a_reason(folder: Pat
     found = evidence.read(take.ROOT / take.EVIDENCE)
     measured = [each for unit, each in found.items() if unit.stack == folder.name]
     of_both = kept.pop("cells")  # those that simulated GPUs have as well
-    assert not [seen for each in measured for seen in each.variants.values() if seen.verdict.disagrees]
-    assert 0 < of_both["same"] == of_both["compared"] <= sum(len(each.variants) for each in measured)
+    assert not [result for line in measured for result in line.variants.values() if result.verdict.disagrees]
+    assert 0 < of_both["same"] == of_both["compared"] <= sum(len(line.variants) for line in measured)
     assert {part: made["compared"] for part, made in kept.items()} == {part: len(seen) for part, seen in real.items()}
     for part, made in kept.items():
         assert made["same"] == made["compared"] - sum(made["different"].values())

@@ -17,7 +17,7 @@ HOOKS = PACKAGE / "simulated_gpus/import_hooks.py"
 
 
 def run(folder: Path, script: str, **variables: str) -> str:
-    """Run a script beside a copy of the distribution `simulated_gpus` and a module `late`; return its output."""
+    """Run a script next to a copy of the distribution `simulated_gpus` and a module `late`; return its output."""
     ignored = shutil.ignore_patterns("__pycache__", "tests", "tools", "csrc")
     shutil.copytree(PACKAGE / "simulated_gpus", folder / "simulated_gpus", ignore=ignored)
     (folder / "late.py").write_text("value = 1\n")

@@ -114,7 +114,7 @@ class Bench:
 def spent() -> float:
     """Return the processor seconds of this process and of its ended children."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 _PATIENCE = 20

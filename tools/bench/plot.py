@@ -52,7 +52,7 @@ def draw(title: str, below: str, series: Sequence[Series]) -> str:
         below: quantity of the horizontal axis.
         series: at most three, each with its colour; one without points is left out.
     """
-    points = [point for each in series for point in each.points]
+    points = [point for one_series in series for point in one_series.points]
     x = _Axis([point[0] for point in points], _LEFT, _WIDTH - _RIGHT)
     y = _Axis([point[1] for point in points], _HEIGHT - _BOTTOM, _TOP)
     parts = [f'<text x="{_LEFT}" y="18">{escape(title)}</text>']

@@ -61,7 +61,7 @@ def _machines(scale: Mapping[str, Any]) -> str:
     ]
     for row in scale["here"]:
         seconds = row["seconds"]
-        plans = [_plan(row[each], seconds) for each in ("from_evidence", "from_run")]
+        plans = [_plan(row[source], seconds) for source in ("from_evidence", "from_run")]
         cells = [count(row["cores"], "core"), scale["cells"], f"{seconds:.0f}", f"{hand / seconds:.1f}", *plans]
         rows.append(_row(cells))
     for row in scale["elsewhere"]:
@@ -87,7 +87,7 @@ def _limits(scale: Mapping[str, Any]) -> str:
 def _jobs(jobs: Mapping[str, Any]) -> str:
     rows = ["| `--jobs` | Seconds | Planned from the evidence | Planned from the run above |", "|---|---|---|---|"]
     for row in jobs["rows"]:
-        plans = [_plan(row[each], row["seconds"]) for each in ("from_evidence", "from_run")]
+        plans = [_plan(row[source], row["seconds"]) for source in ("from_evidence", "from_run")]
         rows.append(_row([row["jobs"], f"{row['seconds']:.1f}", *plans]))
     return "".join(f"{row}\n" for row in rows)
 

@@ -70,7 +70,7 @@ def _scale(scale: Mapping[str, Any]) -> Table:
     for column in ("machine", "seconds", "x by hand", "planned from the evidence", "from another run"):
         table.add_column(column, justify="left" if column == "machine" else "right")
     for row in scale["here"]:
-        plans = ["" if row[each] is None else f"{row[each]:.0f}" for each in ("from_evidence", "from_run")]
+        plans = ["" if row[source] is None else f"{row[source]:.0f}" for source in ("from_evidence", "from_run")]
         times = f"{hand['seconds'] / row['seconds']:.1f}"
         table.add_row(f"{row['cores']} cores here", f"{row['seconds']:.1f}", times, *plans)
     for row in scale["elsewhere"]:

@@ -34,13 +34,13 @@ RUN = 1000
 WANTED = {"residual": 1.02, "transformer": 1.02}
 """The most that a run may cost, as a ratio."""
 EVERY = 1000
-"""Steps between two close looks by default."""
+"""Steps between two full inspections by default."""
 FOLLOWING = 3
-"""Steps after each that is looked at in whose backward the loss is looked at, too."""
+"""Steps after a full inspection in whose backward the loss is inspected."""
 
 
 def is_due(number: int) -> bool:
-    """Return whether the watch looks closely at step `number`, from 1, as `Watch.is_due` does by default."""
+    """Return whether the watch inspects step `number`, from 1, in full, as `Watch.is_due` does by default."""
     return number & (number - 1) == 0 or number % EVERY == 0
 
 

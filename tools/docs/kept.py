@@ -30,7 +30,7 @@ def speed_sentence(run: Mapping[str, Any]) -> str:
     """
 
     def medians(cell: Mapping[str, Any]) -> str:
-        by_hand, warm = (cell[way]["seconds"]["median"] for way in ("by hand", "warm"))
+        by_hand, warm = (cell[launch]["seconds"]["median"] for launch in ("by hand", "warm"))
         return f"`{cell['label']}` took {by_hand:.1f} s by hand and {warm:.1f} s warm"
 
     return fill_lines(

@@ -119,7 +119,7 @@ def _seen(line: Mapping[str, Any]) -> str:
     if line["answer"].endswith("the same bits"):
         return f"{how_far}, the same bits"
     largest = line["largest"]
-    return f"{how_far}, {largest['relative']:.1g} apart, tolerance {largest['allowed']:.1g}"
+    return f"{how_far}, a difference of {largest['relative']:.1g}, tolerance {largest['allowed']:.1g}"
 
 
 def chosen(words: list[str]) -> Iterator[PairOfRuns]:

@@ -1,7 +1,7 @@
 """The tables of what `repros compare` finds in healthy pairs and in the silent failures of the catalogue.
 
 The table of pairs comes from `tests/diagnose/compare/pairs.jsonl`, that of the catalogue's silent failures from
-`catalogue.jsonl` beside it, with what people judged in `judged.toml`.
+`catalogue.jsonl` in the same folder, with what people judged in `judged.toml`.
 """
 
 from __future__ import annotations

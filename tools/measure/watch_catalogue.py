@@ -77,7 +77,7 @@ class Run:
 
 
 def runs_of(repros: Iterable[Repro], stacks: Iterable[str]) -> Iterator[Run]:
-    """Yield the variants that the stacks can run, stack by stack; `home` is the home of each repro."""
+    """Yield the variants that the stacks can run, stack by stack; `home` is the reference stack of each repro."""
     pairs = {(repro.home if name == "home" else name, repro.id): repro for name in stacks for repro in repros}
     for (name, _), repro in sorted(pairs.items()):
         environment = locked_environment(stack(name))

@@ -106,7 +106,7 @@ def build(source: Source, folder: Path, place: Place = Place(), *, from_npm: boo
     if folder.exists() and not (folder.is_dir() and (_is_build(folder) or not any(folder.iterdir()))):
         raise ReprosError(f"{folder} has other files than a site's, which would be removed; expected a new folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    # Beside it, so that a build that fails leaves the earlier one.
+    # In the same folder: a build that fails leaves the earlier one.
     with tempfile.TemporaryDirectory(dir=folder.resolve().parent) as work:
         made = Path(work) / "site"
         _write_site(source, made, place, from_npm=from_npm)

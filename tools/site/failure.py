@@ -191,7 +191,7 @@ def _shorten(log: str) -> str:
 
 
 def _home_pins(repro: Repro, source: Source) -> list[str]:
-    """Return the home stack's pins of the packages that the failure is in, as lines of a requirements file."""
+    """Return the reference stack's pins of the packages that the failure is in, as lines of a requirements file."""
     home = source.stack(repro.home)
     return list(_pins(repro, home.requirements)) if home else []
 

@@ -78,7 +78,7 @@ def row(repro: Repro, source: Source) -> dict[str, Any]:
         "affected": affected_text(repro),
         "squares": squares,
         "fails_on": " ".join(fails_on),
-        "spoken": f"fails on {', '.join(fails_on) or 'no stack'}",
+        "label": f"fails on {', '.join(fails_on) or 'no stack'}",
         "works": sum(variant.role is Role.WORKS for variant in repro.variants),
         "fails_to": sum(variant.role is Role.DOES_NOT_FIX for variant in repro.variants),
         "devices": measured_devices(repro, source.evidence),

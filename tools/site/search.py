@@ -121,5 +121,5 @@ def _holds(words: str, phrase: str) -> bool:
 
 def _words(text: str) -> str:
     """Return a text's words in lower case; CamelCase is two words."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
-    return " ".join(re.findall(r"[^\W_]+", apart.lower()))
+    separated = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+    return " ".join(re.findall(r"[^\W_]+", separated.lower()))

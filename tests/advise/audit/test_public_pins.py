@@ -1,7 +1,7 @@
 """What `repros audit` says of public projects' pins, compared with a reading of the headers by `packaging` alone.
 
-The oracle shares nothing with the audit: it takes the TOML out of the scripts, and tries every release of a dense grid
-that a project's line allows. Of a release on which a script cannot run nothing is known, unless `exists` leaves it out.
+The test's reference shares nothing with the audit: it reads the TOML of the scripts, and tries every release of a dense
+grid that a project's line allows. A release on which a script cannot run is unknown, unless `exists` excludes it.
 """
 
 from __future__ import annotations

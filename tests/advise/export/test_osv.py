@@ -155,7 +155,7 @@ def is_listed(version: Version, events: list[dict[str, str]]) -> bool:
 @given(CONDITIONS)
 @example(["lightning!=2.1.dev0"])
 def test_the_events_list_the_versions_of_the_ranges(texts: list[str]) -> None:
-    """Pre-releases of the release that `fixed` names are listed beside them, and those of 0, and no others."""
+    """Only pre-releases of the release in `fixed`, and those of 0, are listed in addition."""
     made = osv_record(affected(*texts), KNOWN)
     VALIDATOR.validate(made)
     events = [event for group in made["affected"][0]["ranges"] for event in group["events"]]

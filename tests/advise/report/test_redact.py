@@ -173,7 +173,7 @@ def test_no_name_and_no_home_leaves(user: str, host: str, folder: str) -> None:
     identity = MachineIdentity((f"/mnt/{folder}",), "/", (user,), (host,))
     for private in (user, host, f"/mnt/{folder}", f"/home/{user}/x", f"{user}@{host}:29500"):
         shown = repr(Redactor(identity).redact_value(spread(private)))
-        # As a whole word; three letters may stand in a placeholder by chance.
+        # As a whole word; three letters may be in a placeholder by chance.
         assert not any(f"{edge}{name}{edge}" in shown for name in (user, host) for edge in " /@\"'")
         assert f"/mnt/{folder}" not in shown
 

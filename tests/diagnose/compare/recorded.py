@@ -77,7 +77,7 @@ def evaluation(*passes: Mapping[str, Any], weight: Sequence[float] = (1.0, 2.0),
         "cut": False,
         "parameters": {"weight": summary(weight)},
         "buffers": {},
-        "passes": [{**each, "losses": []} for each in passes or [forward([1.0, 2.0], Net=[3.0, 4.0])]],
+        "passes": [{**one_pass, "losses": []} for one_pass in passes or [forward([1.0, 2.0], Net=[3.0, 4.0])]],
         **changes,
     }
 

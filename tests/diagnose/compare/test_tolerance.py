@@ -33,7 +33,7 @@ def test_parts_join_to_the_whole_wherever_it_is_cut(values: list[float], place: 
 
 @given(NUMBERS, st.integers(1, 29))
 def test_rows_join_to_the_whole(values: list[float], place: int) -> None:
-    parts = [each for each in (values[:place], values[place:]) if each]
+    parts = [part for part in (values[:place], values[place:]) if part]
     joined = join_rows([summary(part, [len(part), 1]) for part in parts])
     assert joined is not None
     assert joined["shape"] == [len(values), 1]

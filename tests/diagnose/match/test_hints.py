@@ -1,4 +1,4 @@
-"""`match.toml`: what tells a failure in pasted logs, beside the scripts of a catalogue."""
+"""`match.toml`: the evidence for a failure in pasted logs, in addition to the scripts of a catalogue."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ def test_other_steps_and_modules_and_the_same_rank_are_not_compared() -> None:
 
 
 def test_parameters_that_drift_after_their_gradients_are_not_reported_again() -> None:
-    apart: dict[str, Any] = {"what": "parameters", "check": "parameters_differ"}
-    found = compare(digest(0, [1.0]), digest(1, [2.0]), digest(0, [1.0], **apart), digest(1, [2.0], **apart))
+    where: dict[str, Any] = {"what": "parameters", "check": "parameters_differ"}
+    found = compare(digest(0, [1.0]), digest(1, [2.0]), digest(0, [1.0], **where), digest(1, [2.0], **where))
     assert [finding.check for finding in found] == ["gradients_differ"]
 
 

@@ -127,7 +127,7 @@ def test_accelerators_tell_the_same_once_a_step(current_python: Path, tmp_path: 
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     expected = {name: [[*NOT_FINITE[name][:2]]] for name in wrong} | {name: [] for name in FINITE}
-    assert {name: [each[:2] for each in found] for name, found in said.items()} == expected
+    assert {name: [finding[:2] for finding in found] for name, found in said.items()} == expected
 
 
 @pytest.mark.long(keep=1)

@@ -98,7 +98,7 @@ def test_with_fixture(repro_watch): trainings.other_parameters()
 def run_tests(python: Path, folder: Path, *options: str) -> str:
     """Run the four tests with the plugin in an environment with torch and this project; return pytest's output."""
     (folder / "test_training.py").write_text(TESTS, "utf-8")
-    # pytest is beside this test's interpreter, and pure Python.
+    # pytest is in the folder of this test's interpreter, and pure Python.
     start = (
         f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); import pytest; sys.exit(pytest.main())"
     )

@@ -18,7 +18,7 @@ class Wide:
         Args:
             answer: returns the answer of a release.
             width: how many releases are asked at once.
-            pick: returns which of so many begun questions is answered next; the first by default.
+            pick: returns which of the begun probes is answered next; the first by default.
         """
         self.width = width
         self.begun: list[int] = []

@@ -23,4 +23,4 @@ def as_file(release: PackageRelease) -> ReleaseFile:
 
 def shows(report: Any) -> dict[str, str | None]:
     """Return what each release shows, from the report in JSON."""
-    return {each["version"]: each["shows"] for each in report["releases"]}
+    return {release["version"]: release["shows"] for release in report["releases"]}

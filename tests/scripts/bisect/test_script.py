@@ -88,7 +88,7 @@ def test_ends_that_cannot_be_asked_give_way_to_the_next(
     assert report["compared"] == ["1.2", "1.4"]
     assert report["change"] == {"until": "1.2", "since": "1.3", "unknown": []}
     assert report["says"] == ["KeyError: 'another failure' with tinylib 1.2, ValueError: as documented from 1.3 on."]
-    why = {each["version"]: each["why"] for each in report["releases"] if each["shows"] is None}
+    why = {release["version"]: release["why"] for release in report["releases"] if release["shows"] is None}
     assert why["1.1"] == "import tinylib fails: ImportError: no such name (with the dependencies of 2026-01-01)"
     assert why["1.5"].startswith("cannot be installed: uv pip compile: No solution found")
 
@@ -109,7 +109,7 @@ def test_a_package_that_the_stack_lacks_brings_what_it_requires(
     ended = bisect(*words)
     assert ended.code == 0, ended.err
     assert ended.json["change"] == {"until": "1.4", "since": "1.6", "unknown": ["1.5"]}
-    # What no release brings is told of the first that is asked.
+    # A module that no release has is reported for the first probe.
     Path("train.py").write_text("import tinylib, fastai\n")
     none = bisect(*words)
     assert none.code == 2

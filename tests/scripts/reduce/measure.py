@@ -38,7 +38,7 @@ def measure(words: list[str], script: Mapping[str, Any], output: Path, minutes: 
     """
     options = ["--stack", script["stack"], "--timeout", "600", "--minutes", f"{minutes:g}", "--output", str(output)]
     options += ["--clean-on", script["clean_on"]] if "clean_on" in script else []
-    options += [word for each in script.get("clean_with", ()) for word in ("--clean-with", each)]
+    options += [word for requirement in script.get("clean_with", ()) for word in ("--clean-with", requirement)]
     options += [*script.get("options", ()), *(word for text in script.get("texts", ()) for word in ("--text", text))]
     command = [sys.executable, "-m", "repros", "reduce", *words, *options, "--force", "--json"]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

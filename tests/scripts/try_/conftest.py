@@ -67,7 +67,7 @@ def write(here: Path) -> Write:
 
 @pytest.fixture
 def two_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every stack be this interpreter, of which it is said that it has torch."""
+    """Let every stack be this interpreter, reported to have torch."""
 
     def probe(
         python: Path, stack: str | None = None, *, sim: bool = True, report_progress: object = None

@@ -46,5 +46,5 @@ def test_a_script_of_the_catalogue_shows_what_it_documents(repro: Repro, try_rea
         assert repro.id in [known["id"] for finding in found["findings"] for known in finding["ids"]]
         return
     raised = [Raised(link["type"], (), link["message"], (), link["via"]) for link in found["chain"]]
-    assert any(matched_text(each, signature) for each in raised), found
+    assert any(matched_text(exception, signature) for exception in raised), found
     assert repro.id in [candidate["id"] for candidate in found["match"]["candidates"]]

@@ -53,9 +53,9 @@ def repros(two_stacks: None, capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def made(repros: Run, write: Write, here: Path) -> Path:
     """A repro made of the script."""
-    write("stranger.py", SCRIPT)
+    write("untrusted.py", SCRIPT)
     code, out, err = repros(
-        *("new", "mean_of_no_weights", "--family", "toys", "--catalogue", ".", "--from-script", "stranger.py"),
+        *("new", "mean_of_no_weights", "--family", "toys", "--catalogue", ".", "--from-script", "untrusted.py"),
         *("--thread", THREAD, "--stack", "2023-12", "--stack", "current"),
     )
     assert code == 0, err
@@ -140,14 +140,14 @@ def test_a_report_shows_each_stack_and_nothing_of_this_machine(
     repros: Run, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_TOKEN", "confidential-word")
-    write("stranger.py", SCRIPT.replace("1.0)", "1.0)  # confidential-word"))
-    code, out, err = repros("report", "--script", "stranger.py", "--stack", "2023-12", "--stack", "current")
+    write("untrusted.py", SCRIPT.replace("1.0)", "1.0)  # confidential-word"))
+    code, out, err = repros("report", "--script", "untrusted.py", "--stack", "2023-12", "--stack", "current")
     assert code == 0, err
     assert "The script below ends with `statistics.StatisticsError: sum of weights must be non-zero`" in out
     assert "| `torch 2.1.2` | **exception** | `statistics.StatisticsError: sum of weights must be non-zero` |" in out
     assert "| `torch 2.15.0` | **exception** |" in out
-    assert '  File "stranger.py", line 20, in <module>\n    meter.add(1.0)' in out
-    assert "`python stranger.py`, where `stranger.py` is:" in out
+    assert '  File "untrusted.py", line 20, in <module>\n    meter.add(1.0)' in out
+    assert "`python untrusted.py`, where `untrusted.py` is:" in out
     assert "confidential" not in out
     assert str(here) not in out
     assert "/repros-" not in out
@@ -178,7 +178,7 @@ def test_ranks_are_started_by_torchrun_and_imports_are_sorted() -> None:
 def test_what_a_terminal_would_obey_stays_out(repros: Run, write: Write, here: Path) -> None:
     parse = "import argparse\nargparse.ArgumentParser().parse_args()\n"
     source = parse + "raise ValueError('a first \\x1b[1mbold\\x1b[0m line')\n"
-    write("stranger.py", source)
+    write("untrusted.py", source)
     words = (
         "new",
         "bold",
@@ -187,7 +187,7 @@ def test_what_a_terminal_would_obey_stays_out(repros: Run, write: Write, here: P
         "--catalogue",
         ".",
         "--from-script",
-        "stranger.py",
+        "untrusted.py",
         "--stack",
         "current",
     )

@@ -1,4 +1,4 @@
-"""Scripts and issues as they are read: code blocks, modules beside a script, packages."""
+"""Scripts and issues as they are parsed: code blocks, local modules, packages."""
 
 from __future__ import annotations
 
@@ -132,11 +132,11 @@ def test_what_lies_beside_a_script_comes_along(write: Write) -> None:
     write("data/loader.py", "class Loader: ...\n")
     (path.parent / "os").mkdir()
     script = read_script(path)
-    assert [each.name for each in script.local_modules] == ["model.py", "data", "layers.py"]
+    assert [module.name for module in script.local_modules] == ["model.py", "data", "layers.py"]
     assert script.modules == ()
     (path.parent / "copy").mkdir()
     script.copy_to(path.parent / "copy")
-    copied = sorted(str(each.relative_to("copy")) for each in (path.parent / "copy").rglob("*.py"))
+    copied = sorted(str(file.relative_to("copy")) for file in (path.parent / "copy").rglob("*.py"))
     assert copied == ["data/loader.py", "layers.py", "model.py", "train.py"]
 
 

@@ -139,9 +139,9 @@ def test_match_and_watch_name_the_known_failure(try_real: Try) -> None:
     script = ROOT / "repros/catalogue/ddp/ddp_module_call_skips_sync.py"
     ended = try_real(script, "--json", "--", "failing", "ddp", "cpu")
     assert ended.code == 1, ended.err
-    assert [each["id"] for each in ended.stack["match"]["candidates"]] == ["RPR-0017"]
+    assert [candidate["id"] for candidate in ended.stack["match"]["candidates"]] == ["RPR-0017"]
     (finding,) = ended.stack["findings"]
-    assert (finding["check"], [each["id"] for each in finding["ids"]]) == ("gradients_differ_bypassed", ["RPR-0017"])
+    assert (finding["check"], [repro["id"] for repro in finding["ids"]]) == ("gradients_differ_bypassed", ["RPR-0017"])
     assert finding["place"] is None or not Path(finding["place"]).is_absolute()
     ended = try_real(script, "--no-watch", "--json", "--", "fixed", "ddp", "cpu")
     assert (ended.code, ended.stack["status"], ended.stack["findings"]) == (0, "clean", [])

@@ -78,7 +78,7 @@ def test_a_cell_that_was_not_drawn_counts_as_the_mean_of_its_kind() -> None:
 def test_a_plan_is_the_schedule_of_the_matrix_on_another_inventory() -> None:
     specs = select(load(), Selection(("RPR-0005",)))
     plans, known = Plans("current"), Timing(3.0, 3.0)
-    few, *_, cluster = [plans.seconds(specs, lambda _: known, each.inventory, gpus=each.gpus) for each in OTHERS]
+    few, *_, cluster = [plans.seconds(specs, lambda _: known, other.inventory, gpus=other.gpus) for other in OTHERS]
     count, more = len(plans.cells(specs)), len(plans.cells(specs, 8))
     assert more > count >= 2
     assert few == 6.0 + 3.0 * -(-count // 4)

@@ -96,7 +96,7 @@ def test_the_heat_map_of_160_failures_is_whole(browser: Any, many: Source, tmp_p
             assert len(shown(page)) == 160
             assert page.evaluate(cut) == [], width
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
-            # The stacks' names stay in sight.
+            # The stacks' names stay visible.
             page.evaluate("document.querySelector('#failures > :nth-child(120)').scrollIntoView()")
             top, head = (page.locator(selector).bounding_box() for selector in (".top", ".heat thead"))
             assert top["y"] + top["height"] - 4 <= head["y"] <= top["y"] + top["height"], width

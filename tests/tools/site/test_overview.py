@@ -44,4 +44,4 @@ def test_the_newest_is_what_was_measured_last_and_first_of_all_what_never_was(so
 def test_what_is_read_aloud_names_the_stacks_that_have_the_failure(source: Source) -> None:
     for row in overview(source)["rows"]:
         failing = [square.stack.name for square in row["squares"] if square.status is StackStatus.FAILS]
-        assert row["spoken"] == f"fails on {', '.join(failing)}"
+        assert row["label"] == f"fails on {', '.join(failing)}"

@@ -1,4 +1,4 @@
-"""Markdown as HTML, and what strangers write: their headers and logs are shown as they are, never as markup."""
+"""Markdown as HTML, and untrusted headers and logs: they are shown as they are, never as markup."""
 
 from __future__ import annotations
 

@@ -92,9 +92,9 @@ def find(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
 def misplaced(asked: list[tuple[str, str, set[str]]], found: list[list[str]]) -> list[str]:
     """Return the texts that do not find their failure first, or next to the others that have the same message."""
     return [
-        f"{id_}: {text!r} found {ids[:4]}, its equals are {sorted(rivals)}"
-        for (id_, text, rivals), ids in zip(asked, found, strict=True)
-        if id_ not in ids[: 1 + len(rivals)] or ids[0] not in {id_, *rivals}
+        f"{id_}: {text!r} found {ids[:4]}, its equals are {sorted(alternatives)}"
+        for (id_, text, alternatives), ids in zip(asked, found, strict=True)
+        if id_ not in ids[: 1 + len(alternatives)] or ids[0] not in {id_, *alternatives}
     ]
 
 
@@ -103,9 +103,9 @@ def texts_of(repro: Repro) -> set[str]:
 
 
 def sayers(text: str, source: Source) -> set[str]:
-    """Return the ids of all failures whose message is in a text: from it alone nobody can tell them apart."""
+    """Return the ids of all failures whose message is in a text: it alone does not distinguish them."""
     plain = normalise(text)
-    return {repro.id for repro in source.catalogue if any(normalise(each) in plain for each in texts_of(repro))}
+    return {repro.id for repro in source.catalogue if any(normalise(message) in plain for message in texts_of(repro))}
 
 
 def test_every_documented_message_finds_its_failure_first(
@@ -114,9 +114,12 @@ def test_every_documented_message_finds_its_failure_first(
     asked = []
     for repro in source.catalogue:
         for text in sorted(texts_of(repro)):
-            rivals = sayers(text, source) - {repro.id}
-            asked += [(repro.id, text, rivals), (repro.id, f"{repro.failing.signature.raises}: {text}", rivals)]
-            asked += [(repro.id, text.replace("cuda:1", "cuda:7").replace(",", ""), rivals)]
+            alternatives = sayers(text, source) - {repro.id}
+            asked += [
+                (repro.id, text, alternatives),
+                (repro.id, f"{repro.failing.signature.raises}: {text}", alternatives),
+            ]
+            asked += [(repro.id, text.replace("cuda:1", "cuda:7").replace(",", ""), alternatives)]
     assert {id_ for id_, _, _ in asked} == {repro.id for repro in source.catalogue if texts_of(repro)}
     assert misplaced(asked, find(text for _, text, _ in asked)) == []
 

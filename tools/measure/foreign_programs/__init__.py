@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote: healthy ones give no finding under the watch, and run on simulated GPUs.
+"""Programs of other authors: runs under the watch, and runs on simulated GPUs.
 
     python -m tools.measure.foreign_programs watch --python PATH --sources FOLDER [--keep] [NAME ...]
     python -m tools.measure.foreign_programs simulate --python PATH --sources FOLDER [--keep] [NAME ...]

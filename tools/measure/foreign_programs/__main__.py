@@ -30,17 +30,17 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("names", nargs="*", help="programs, repositories, or both: 'pytorch/examples mnist'")
     asked = parser.parse_intermixed_args()
-    way = WAYS[asked.way]
-    deadline = asked.deadline or way.DEADLINE
+    mode = WAYS[asked.way]
+    deadline = asked.deadline or mode.DEADLINE
     for program in read_programs(LISTS.get(asked.way, FILE)):
-        if not (program.uses_gpu if way is simulated else asked.way in LISTS or not program.needs_gpu):
+        if not (program.uses_gpu if mode is simulated else asked.way in LISTS or not program.needs_gpu):
             continue
         if not asked.names or {program.name, program.source, f"{program.source} {program.name}"} & set(asked.names):
             python = Path(str(asked.python).format(stack=program.stack)).absolute()
-            line = way.run(program, python, asked.sources.absolute(), deadline)
+            line = mode.run(program, python, asked.sources.absolute(), deadline)
             print(json.dumps(line), flush=True)
             if asked.keep:
-                place.keep(way.KEPT, line)
+                place.keep(mode.KEPT, line)
 
 
 if __name__ == "__main__":

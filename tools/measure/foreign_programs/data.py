@@ -228,8 +228,8 @@ def write_coco(folder: Path, python: Path) -> None:
         ]
         kinds = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
         (folder / "annotations").mkdir(exist_ok=True)
-        told = json.dumps({"images": images, "annotations": marks, "categories": kinds})
-        (folder / f"annotations/instances_{split}2017.json").write_text(told, "utf-8")
+        annotations = json.dumps({"images": images, "annotations": marks, "categories": kinds})
+        (folder / f"annotations/instances_{split}2017.json").write_text(annotations, "utf-8")
 
 
 def write_series(file: Path, _python: Path) -> None:

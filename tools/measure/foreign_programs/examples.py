@@ -26,7 +26,7 @@ tokenizer = t.PreTrainedTokenizerFast(
     tokenizer_object=words, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
     mask_token="[MASK]", eos_token="[SEP]", bos_token="[CLS]", model_max_length=64,
 )
-tokenizer.chat_template = "{% for said in messages %}{{ said.role }} {{ said.content }} [SEP] {% endfor %}"
+tokenizer.chat_template = "{% for message in messages %}{{ message.role }} {{ message.content }} [SEP] {% endfor %}"
 size = dict(vocab_size=words.get_vocab_size(), pad_token_id=0)
 ends = dict(size, bos_token_id=2, eos_token_id=3)
 layers = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)

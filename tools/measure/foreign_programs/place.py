@@ -41,9 +41,9 @@ def prepare(program: Program, python: Path, sources: Path, folder: Path, *, is_s
         _unpack(program.source, program.commit, program.folder, sources, place)
     else:
         shutil.copytree(_clone(program.source, sources) / program.folder, place, ignore=shutil.ignore_patterns(".git"))
-    if program.beside:
-        commit, inner = program.beside["commit"], program.beside["folder"]
-        _unpack(program.beside["repository"], commit, inner, sources, place / inner)
+    if program.companion:
+        commit, inner = program.companion["commit"], program.companion["folder"]
+        _unpack(program.companion["repository"], commit, inner, sources, place / inner)
     if program.ours:
         shutil.copy(OURS / program.ours, place)
     code = threads.code_block(program.source, program.code, sources) if program.is_thread else ""

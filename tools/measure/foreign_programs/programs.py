@@ -30,11 +30,11 @@ class Program:
     code: str = ""
     """The digest of a thread's code block, which replaces `{code}` in `files`."""
     files: dict[str, str] = field(default_factory=dict)
-    """Files of our own beside it, by name: what a code block leaves out."""
+    """Additional files of this project, by name: those that a code block leaves out."""
     ours: str = ""
     """A file of `tests/diagnose/watch/toys/` that is the program: an error with sources of our own."""
-    beside: dict[str, str] = field(default_factory=dict)
-    """A folder of another repository that lies beside it: `repository`, `commit` and `folder`."""
+    companion: dict[str, str] = field(default_factory=dict)
+    """A folder of another repository that is copied next to it: `repository`, `commit` and `folder`."""
     changes: dict[str, dict[str, str]] = field(default_factory=dict)
     """Words to replace in a file, by its name."""
     data: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Program:
     on_gpus: dict[str, str] = field(default_factory=dict)
     """What to replace in the command on GPUs: the options that ask for the CPU."""
     libraries: tuple[str, ...] = ()
-    """Packages whose releases a result under the watch names, beside its own version and torch's."""
+    """Packages whose releases a result under the watch names, in addition to its own and torch's."""
     gpus: int = 0
     """How many GPUs it is given; one for each process if not said."""
     uses_gpu: bool = True

@@ -147,13 +147,13 @@ class Bench:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(started.pid, signal.SIGKILL)
         on_device = len(set(notes.read_text("utf-8").split()))
-        printed, said = (stream.decode(errors="replace") for stream in (out, err))  # "\r" is kept, which ends no line
-        shown = numbers(printed) or numbers(said)
-        return Ended(started.returncode, shown, error_lines(said), printed, on_device, time.monotonic() - begun)
+        printed, errors = (stream.decode(errors="replace") for stream in (out, err))  # "\r" is kept, which ends no line
+        shown = numbers(printed) or numbers(errors)
+        return Ended(started.returncode, shown, error_lines(errors), printed, on_device, time.monotonic() - begun)
 
 
 def error_lines(text: str) -> tuple[str, ...]:
-    """Return the lines that name errors in what a program said, or its last line: at least one."""
+    """Return the lines that name errors in a program's output, or its last line: at least one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = (_ERROR.match(line) for line in lines)
     errors = [match[1] for match in found if match and not _ECHO.search(match[1])]

@@ -28,7 +28,7 @@ class Error:
     about: str
     """What is wrong, in a clause."""
     reason: str = ""
-    """Why the watch cannot or should not speak; empty if it does."""
+    """Why the watch cannot or should not report it; empty if it does."""
     same_as: str = ""
     """The error whose programs show this one, too."""
 
@@ -51,7 +51,7 @@ def results_of(error: Error, variant: str) -> list[dict[str, Any]]:
 
 
 def is_found(error: Error) -> bool:
-    """Return whether the watch spoke of each failing program, and of none that is fixed."""
+    """Return whether the watch reported each failing program, and no fixed one."""
     failing, fixed = results_of(error, "failing"), results_of(error, "fixed")
-    spoke = [bool(line["findings"]) for line in failing]
-    return bool(failing) and bool(fixed) and all(spoke) and not any(line["findings"] for line in fixed)
+    reported = [bool(line["findings"]) for line in failing]
+    return bool(failing) and bool(fixed) and all(reported) and not any(line["findings"] for line in fixed)

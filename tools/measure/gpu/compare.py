@@ -17,7 +17,7 @@ from . import cells
 from .take import EVIDENCE, RECORDS, ROOT, TABLES
 
 KEPT = "simulated.json"
-"""The comparison, beside the GPU's record."""
+"""The comparison, in the folder of the GPU's record."""
 PAGE = Path("repros/simulated_gpus/README.md")
 
 PARTS = {

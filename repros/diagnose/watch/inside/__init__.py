@@ -1,4 +1,4 @@
-"""What `repros watch` runs inside a training program: observations, and the checks that listen to them.
+"""The code of `repros watch` in a training program: observations, and the checks that subscribe to them.
 
 `site/sitecustomize.py` calls `install.install` in every process of the program, and `repros.diagnose.watch.watching`
 calls `install.begin` in a program that has this project installed. Each file of `observe/` makes one kind of

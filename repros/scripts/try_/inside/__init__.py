@@ -1,1 +1,1 @@
-"""What `repros reduce` runs in the environment under test: standard library only."""
+"""The sandbox of a script and the server that forks candidates: code in the environment under test."""

@@ -1,6 +1,6 @@
 """A training in plain torch, each of whose words changes how it is computed: `python train.py ranks=ddp accumulate=4`.
 
-It knows nothing of the project. A step's batch is the same 16 rows whatever the number of ranks and passes.
+It knows nothing of the project. A step's batch is the same 16 rows for each world size and number of passes.
 """
 
 from __future__ import annotations

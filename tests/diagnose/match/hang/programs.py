@@ -75,7 +75,7 @@ if RANK == 0:
 time.sleep(60)
 """
 )
-"""Rank 0 waits in a group of ranks 0 and 2, in which rank 2 has made no call."""
+"""Rank 0 waits in a process group with rank 2, in which rank 2 has made no call."""
 
 DUMPS_LATER = """
 import json, os, sys, threading, time

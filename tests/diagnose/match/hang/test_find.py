@@ -20,7 +20,7 @@ def hang(ranks: dict[int, Any]) -> Any:
 
 
 def kinds(found: Any) -> list[tuple[str, int, tuple[int, ...]]]:
-    return [(each.kind.value, each.number, each.culprits) for each in found.disagreements]
+    return [(entry.kind.value, entry.number, entry.culprits) for entry in found.disagreements]
 
 
 def test_a_rank_that_never_called_it_is_missing() -> None:
@@ -131,7 +131,7 @@ def test_a_group_that_the_ring_buffer_has_lost_is_unknown_and_not_missing() -> N
     waits = content([entry(1, process_group=other, pg_id=1, state="scheduled")], {"7": [0, 1], "0": [0, 1]})
     gone = content([entry(900)], {"7": [0, 1], "0": [0, 1]})
     found = hang({0: waits, 1: gone})
-    first = next(each for each in found.disagreements if each.group == "7")
+    first = next(entry for entry in found.disagreements if entry.group == "7")
     assert (first.missing, first.unknown, found.roots) == ((), (1,), ())
     assert "Whether rank 1 called all_reduce number 1 of group 7 is not in its dump." in found.notes
 

@@ -1,4 +1,4 @@
-"""What is said about a hang: whole outputs."""
+"""The report of a hang: whole outputs."""
 
 from __future__ import annotations
 

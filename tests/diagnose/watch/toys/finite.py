@@ -169,7 +169,7 @@ def gradient_of_each_sample():
 
     for _, x in batches():
         found = torch.func.vmap(torch.func.grad(loss_of), (None, 0))({n: w.detach() for n, w in weights.items()}, x)
-        step_on(optimizer, model(x).square().mean() + sum(each.square().mean() for each in found.values()))
+        step_on(optimizer, model(x).square().mean() + sum(tensor.square().mean() for tensor in found.values()))
     return model
 
 

@@ -1,4 +1,4 @@
-"""Trains transformers' own `M2M100FlashAttention2` and evaluates it twice; torch's attention stands in for flash-attn.
+"""Trains transformers' own `M2M100FlashAttention2` and evaluates it twice; torch's attention replaces flash-attn.
 
 Release 4.45.0 drops in eval mode too (transformers#33844), 4.46.0 does not.
 """

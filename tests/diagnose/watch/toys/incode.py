@@ -1,4 +1,4 @@
-"""Programs that watch themselves; `incode.py NAME [spawn|fork]` prints the checks that spoke in each block, as JSON."""
+"""Programs that watch themselves; `incode.py NAME [spawn|fork]` prints the checks with findings, by block, as JSON."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def nested():
     return [names(outer), names(inner)]
 
 
-def apart(rank, kind):
+def drift(rank, kind):
     checks = sys.modules["repros.diagnose.watch.inside.checks.torch_distributed.ranks_wait_apart"]
     checks.PERIOD, checks.STILL = 0.5, 3.0
     ddp = DistributedDataParallel(nn.Linear(2, 1))
@@ -96,7 +96,7 @@ def rank_main(rank, folder, kind):
     # A file and not a port: one that is free now may be taken when a rank has imported torch.
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     if kind in {"apart", "late"}:
-        apart(rank, kind)
+        drift(rank, kind)
         return
     if kind == "looked_at":
         looked_at()

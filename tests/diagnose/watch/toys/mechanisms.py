@@ -67,7 +67,7 @@ class Reduced(torch.autograd.Function):
 
 
 def clipped_apart(rank, is_fixed):
-    """Each rank of tensor parallel clips by a norm of its own: replicated weights drift apart (DeepSpeed#1801)."""
+    """Each rank of tensor parallel clips by a norm of its own: replicated weights diverge (DeepSpeed#1801)."""
     torch.manual_seed(0)
     norm = nn.LayerNorm(8)
     torch.manual_seed(1 + rank)

@@ -1,4 +1,4 @@
-"""Healthy trainings beside the faults in what is trained and with which gradients; `neighbours.py NAME FILE`."""
+"""Healthy neighbours of the faults in trained parameters and gradients; `neighbours.py NAME FILE`."""
 
 from __future__ import annotations
 

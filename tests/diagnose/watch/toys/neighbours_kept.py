@@ -1,4 +1,4 @@
-"""Healthy trainings beside the faults in what is kept, restored and scheduled; `neighbours_kept.py NAME FILE`."""
+"""Healthy neighbours of the faults in saved, restored and scheduled state; `neighbours_kept.py NAME FILE`."""
 
 from __future__ import annotations
 
