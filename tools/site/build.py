@@ -19,7 +19,7 @@ from repros.model.errors import ReprosError
 from tools.site import commands, failure, machine, overview
 from tools.site.matcher import add_matcher
 from tools.site.plots import plots
-from tools.site.prose import Prose, highlight, highlight_styles, is_long, table_file, table_text
+from tools.site.prose import Prose, highlight, highlight_styles, table_file, table_text
 from tools.site.search import add_search
 from tools.site.simulated import refusals
 from tools.site.source import Source
@@ -162,17 +162,17 @@ def _pages(
     """Yield each page's address, template and values; prose first, because the table of contents names its titles."""
     pages = prose_pages(source.root)
     scripts = {relpath(repro.path, source.root): f"failures/{repro.id}.html" for repro in source.catalogue}
-    tables = {table_file(name): f"tables/{name}.html" for name in TABLES if is_long(name)}
+    tables = {table_file(name): f"tables/{name}.html" for name in TABLES}
     prose = Prose(source.root, pages | INSTEAD | scripts | tables, place.repository)
     for file, address in pages.items():
         title, body = prose.convert(file)
         titles[address] = title
         yield address, "prose.html", {"title": title, "body": body}
-    for name in TABLES:
-        if is_long(name):
-            file, title = table_file(name), TABLES[name].title
-            title, body = prose.convert_text(f"# {title[0].upper()}{title[1:]}\n\n{table_text(name)}", file)
-            yield tables[file], "prose.html", {"title": title, "body": body}
+    for name, table in TABLES.items():
+        file = table_file(name)
+        title, body = prose.convert_text(f"# {table.title[0].upper()}{table.title[1:]}\n\n{table_text(name)}", file)
+        titles[tables[file]] = title
+        yield tables[file], "prose.html", {"title": title, "body": body}
     overviews = overview.overview(source)
     yield "index.html", "index.html", overviews
     yield "matrix.html", "matrix.html", overviews
@@ -188,7 +188,7 @@ def _pages(
         yield "match.html", "match.html", {"logs": sorted(source.logs)}
     known = {
         heading: [page for page in pages if page in titles or ("." in page and not page.endswith(".html"))]
-        for heading, pages in ABOUT.items()
+        for heading, pages in {**ABOUT, "Tables": tuple(tables.values())}.items()
     }
     yield "about.html", "about.html", {"contents": known}
     yield "404.html", "404.html", {}

@@ -134,18 +134,13 @@ class Prose:
 
 
 MOST_LINES = 30
-"""The longest table, in lines of Markdown, that a page shows itself; a longer one has a page of its own."""
+"""The longest table, in lines of Markdown, that a page shows itself; instead of a longer one it shows a link to the table's own page."""
 
 
 @cache
 def table_text(name: str) -> str:
     """Return a table of the documentation as Markdown; making one may read all evidence."""
     return TABLES[name].body()
-
-
-def is_long(name: str) -> bool:
-    """Return whether a table has a page of its own."""
-    return len(table_text(name).splitlines()) > MOST_LINES
 
 
 def table_file(name: str) -> str:
@@ -158,7 +153,7 @@ def with_tables(text: str) -> str:
 
     def shown(found: re.Match[str]) -> str:
         name, title = found["name"], found["title"]
-        if is_long(name):
+        if len(table_text(name).splitlines()) > MOST_LINES:
             return f"[{title[0].upper()}{title[1:]}]({table_file(name).removeprefix('docs/')})"
         return table_text(name).strip()
 
