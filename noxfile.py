@@ -110,7 +110,7 @@ def evidence(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def tests(session: nox.Session) -> None:
-    """Run the project's own tests but those with a session of their own [-- pytest's options]."""
+    """Run the project's tests, except those with their own session [-- pytest's options]."""
     install(session, "tests")
     make_stack(session)
     ignored = [f"--ignore={file}" for files in APART.values() for file in files]
@@ -125,7 +125,7 @@ def programs(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def authoring(session: nox.Session) -> None:
-    """Do in clones what CONTRIBUTING.md says of a new failure, from template to merge [-- pytest's options]."""
+    """Follow CONTRIBUTING.md for a new failure in clones, from template to merge [-- pytest's options]."""
     run_apart(session, "authoring")
 
 
@@ -153,7 +153,7 @@ def unit(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def fuzz(session: nox.Session) -> None:
-    """Fuzz every parser of foreign input, FUZZ_MINUTES=N at random and as long guided by coverage; by default 10."""
+    """Fuzz every parser of untrusted input, FUZZ_MINUTES=N (default 10) at random and again guided by coverage."""
     install(session, "fuzz")
     minutes = os.environ.get("FUZZ_MINUTES", "10")
     session.run("pytest", "--timeout", "0", "tests/fuzz", *session.posargs, env={"FUZZ_MINUTES": minutes})
@@ -264,7 +264,7 @@ def build(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def lock(session: nox.Session) -> None:
-    """Resolve the stacks' locks anew [-- NAME ...]."""
+    """Resolve the stacks' locks again [-- NAME ...]."""
     install(session)
     session.run("python", "-m", "repros.engine.environments.resolve", *session.posargs)
 
@@ -278,7 +278,7 @@ def lock_tools(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def newest(session: nox.Session) -> None:
-    """Ask the package index whether `current` still is the newest; fails a month after a release [-- --json]."""
+    """Check that `current` has the newest releases; fails a month after a release [-- --json]."""
     install(session)
     session.run("repros", "stacks", "--outdated", *session.posargs)
 

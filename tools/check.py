@@ -1,6 +1,6 @@
 """This checkout's steps of `repros check`, configured in pyproject.toml: `python -m tools.check STEP ID ...`.
 
-Each prints what is left to do, one sentence a line, and exits with 1; or a line on what is fine, and exits with 0.
+Each prints what is left to do, one sentence per line, and exits with 1; or prints one line and exits with 0.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def ask_for_stacks(repros: Sequence[Repro], names: Sequence[str], missing: Seque
 
 
 def explain_missed_failures(repros: Iterable[Repro], lines: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each failing variant whose id the watch does not report and whose script does not say why.
+    """Yield a sentence for each failing variant that the watch does not identify, unless its script explains why.
 
     Args:
         repros: the scripts.

@@ -1,8 +1,7 @@
 """Give scripts with a provisional id their final one: `python -m tools.number`, at the merge.
 
-An id names a script everywhere: in its header, its evidence, its logs, other scripts' docstrings, and whatever else the
-checkout's files say of it. So the id is replaced in the names and the texts of all files, and the generated parts of
-pages are written anew. An id below 5000 is final and stays.
+The id is in the header, evidence, logs, docstrings and further files. It is therefore replaced in the names and
+contents of all files, and the generated parts of the pages are updated. An id below 5000 is final.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ ROOT = CATALOGUE.parents[1]
 
 
 def choose_ids(ids: Iterable[str]) -> dict[str, str]:
-    """Return the final id of each provisional one: those after the highest that is final, in the order of the ids."""
+    """Return the final id of each provisional one, counted on from the highest final id."""
     taken = [*ids]
     chosen: dict[str, str] = {}
     for id_ in sorted(filter(is_provisional, taken)):
@@ -39,12 +38,12 @@ def choose_ids(ids: Iterable[str]) -> dict[str, str]:
 
 
 def number(root: Path = ROOT) -> dict[str, str]:
-    """Give every script with a provisional id its final one, and return the ids by what they were.
+    """Replace every provisional id with a final one, and return the final ids by provisional id.
 
-    Evidence that was fresh stays so: the id is among the inputs of a measurement, and nothing else has changed.
+    Fresh evidence stays fresh: of the inputs of a measurement only the id has changed.
 
     Raises:
-        ReprosError: two scripts share an id, or the checkout is none of git.
+        ReprosError: two scripts share an id, or the checkout is not a Git repository.
     """
     catalogue = load()
     if catalogue.clashes:
@@ -58,7 +57,7 @@ def number(root: Path = ROOT) -> dict[str, str]:
 
 
 def _is_fresh(measured: Measurement, catalogue: Catalogue, chosen: Mapping[str, str]) -> bool:
-    """Return whether a measurement is one of these ids and has today's inputs."""
+    """Return whether a measurement has one of these ids and the current inputs."""
     unit, stacks = measured.unit, load_stacks()
     if unit.repro not in chosen or unit.stack not in stacks:
         return False
@@ -66,7 +65,7 @@ def _is_fresh(measured: Measurement, catalogue: Catalogue, chosen: Mapping[str, 
 
 
 def _keep_fresh(fresh: Iterable[Measurement], chosen: Mapping[str, str]) -> None:
-    """Write the measurements with the inputs that the scripts have by now."""
+    """Write the measurements with the new inputs of the scripts."""
     catalogue, stacks = load(), load_stacks()
     renamed = []
     for measured in fresh:
@@ -77,20 +76,20 @@ def _keep_fresh(fresh: Iterable[Measurement], chosen: Mapping[str, str]) -> None
 
 
 def list_files(root: Path) -> list[Path]:
-    """Return the files of a checkout that git knows or would add.
+    """Return the tracked files of a checkout and those that Git would add.
 
     Raises:
-        ReprosError: it is no checkout of git.
+        ReprosError: it is not a Git repository.
     """
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ReprosError(f"{root} is no checkout of git, whose files are to be changed.")
+        raise ReprosError(f"{root} is not a Git repository; expected a checkout.")
     return [root / name for name in done.stdout.split("\0") if name and (root / name).is_file()]
 
 
 def _replace_ids(file: Path, chosen: Mapping[str, str]) -> None:
-    """Replace ids in a file's text and name, in capitals and in lower case; what is no text has none."""
+    """Replace ids in the name and text of a file, in upper and lower case; binary files are skipped."""
     both = {**chosen, **{old.lower(): new.lower() for old, new in chosen.items()}}
 
     def rename(text: str) -> str:
@@ -109,7 +108,7 @@ def _replace_ids(file: Path, chosen: Mapping[str, str]) -> None:
 
 
 def main() -> None:
-    """Give the scripts of this checkout their final ids, write the pages, and say what has changed."""
+    """Replace provisional ids in this checkout, write the pages, and print the changes."""
     argparse.ArgumentParser(description=main.__doc__).parse_args()
     try:
         chosen = number()

@@ -1,4 +1,4 @@
-"""The generated parts of the pages, all of which one command writes: `python -m tools.pages`."""
+"""Write all generated parts of the pages: `python -m tools.pages`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 GENERATORS = ("tools.docs.readme", "tools.measure.watch_table", "tools.bench.scale_table")
-"""The generators whose parts a new script or another `current` may change, as `python -m` takes them."""
+"""Modules whose parts of pages depend on the catalogue or on `current`."""
 
 
 def write_pages(root: Path) -> tuple[list[str], list[str]]:
-    """Write the generated parts of a checkout's pages, side by side.
+    """Write the generated parts of a checkout's pages, in parallel.
 
     Returns:
         The names of the pages that changed, and a sentence for each generator that failed.

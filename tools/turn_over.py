@@ -1,9 +1,9 @@
-"""Let a stack be the newest: `python -m tools.turn_over NAME` makes `current` of it.
+"""Rename a measured stack to `current`: `python -m tools.turn_over NAME`.
 
-`repros stacks new NAME` and `repros matrix --stack NAME` come before. What `current` was gets a name of its own if
-something would be lost: another torch, a failure that ends differently, or cells that cannot be measured any more. Its
-name is then written wherever something was seen on it. Else the new releases take its place. Nothing is measured again,
-since the inputs of a measurement are the pins of a stack and not its name.
+Run `repros stacks new NAME` and `repros matrix --stack NAME` first. The former `current` gets its own name if it has
+another torch, a failure with another outcome, or cells that can no longer be measured; the name is then updated in all
+recorded data. Otherwise the new releases replace it. Nothing is measured again, since the inputs of a measurement are
+the pins of a stack, not its name.
 """
 
 from __future__ import annotations
@@ -38,15 +38,14 @@ _SEEN = (
     "tests/diagnose/match/golden/",
     "tests/diagnose/watch/measured.jsonl",
 )
-"""Files and folders that name the stack on which something was seen."""
+"""Files and folders with recorded data that name a stack."""
 
 
 def turn_over(name: str, root: Path = ROOT) -> Iterator[str]:
     """Make `current` of a measured stack, and yield a sentence for each step.
 
     Raises:
-        ReprosError: there is no such stack, it is `current` or private, nothing is measured on it, or the checkout is
-            none of git.
+        ReprosError: the stack is unknown, `current`, private or not measured, or the checkout is not a Git repository.
     """
     stacks, known, catalogue = load_stacks(), evidence.read(EVIDENCE), load()
     new, former = pick(stacks, name), pick(stacks, NEWEST)
@@ -104,7 +103,7 @@ def rename(old: Stack, new: Stack, known: Evidence) -> None:
 
 
 def rename_in(file: Path, root: Path, name: str) -> bool:
-    """Write a stack's name for `current` in a file that says where something was seen; return whether it was there."""
+    """Replace `current` with a stack's name in a file of recorded data; return whether it was there."""
     place = str(file.relative_to(root))
     if not place.startswith(_SEEN):
         return False
@@ -132,7 +131,7 @@ def _torch(stack: Stack) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make `current` of a measured stack, write the pages, and say what has changed."""
+    """Rename a measured stack to `current`, write the pages, and print the changes."""
     parser = argparse.ArgumentParser(prog="python -m tools.turn_over", description=main.__doc__)
     parser.add_argument("name", metavar="NAME", help="a stack of `repros stacks new`, measured by `repros matrix`")
     name = parser.parse_args(arguments).name

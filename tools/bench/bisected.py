@@ -1,4 +1,4 @@
-"""Processor seconds of the steps by which `repros bisect` asks one release.
+"""CPU seconds of the steps in which `repros bisect` tests one release.
 
     python -m tools.bench.bisected [--keep]
 

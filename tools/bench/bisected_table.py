@@ -36,7 +36,7 @@ def body(kept: Mapping[str, Any]) -> str:
 
 
 def fill(page: str) -> str:
-    """Return the page with its part made anew."""
+    """Return the page with its part updated."""
     return fill_part(page, "bisected", body(read_kept()["bisected"]))
 
 

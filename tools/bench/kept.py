@@ -1,4 +1,4 @@
-"""The kept figures, from which the tables and plots of the pages are made."""
+"""Recorded figures, the source of tables and plots on the pages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ KEPT = Path(__file__).with_name("kept.json")
 
 
 def read_kept(file: Path = KEPT) -> dict[str, Any]:
-    """Return the figures by the part of the benchmark; none if there is no file."""
+    """Return the figures by part of the benchmark; empty without a file."""
     found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {}
     return found
 
 
 def keep(measured: Mapping[str, Any], file: Path = KEPT) -> None:
-    """Put figures in the place of those of the same parts, and leave the other parts as they are."""
+    """Replace the figures of the measured parts, and keep those of other parts."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(read_kept(file) | dict(measured), indent=2) + "\n", "utf-8")

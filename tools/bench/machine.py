@@ -1,4 +1,4 @@
-"""The machine that the figures were measured on, and whether other processes were busy on it."""
+"""The machine of a measurement, and its load by other processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Machine:
         self._before = _sample_load()
 
     def describe(self) -> dict[str, Any]:
-        """Sample the load again; return both and what the machine has."""
+        """Sample the load again; return both samples and the machine's properties."""
         before, after = self._before, _sample_load()
         return {
             "platform": platform.platform(),

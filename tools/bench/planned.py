@@ -1,4 +1,4 @@
-"""What the schedule plans for cells on this machine and on others; the schedule is the one by which they run."""
+"""Plans of the engine's schedule for cells on this machine and on others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Plans:
         gpus: int = 0,
         jobs: int | None = None,
     ) -> float:
-        """Return the seconds on a machine with this number of GPUs in each node."""
+        """Return the seconds on a machine with this number of GPUs per node."""
         return round(forecast(self._entries(specs, gpus), RunOptions(jobs=jobs, timings=timings), inventory), 1)
 
     def cells(self, specs: Sequence[CellSpec], gpus: int = 0) -> list[Cell]:
@@ -72,7 +72,7 @@ class Plans:
         return build_worklist(specs, [self._stack], {}, gpus).entries
 
     def timings_of(self, lines: Iterable[RecordLine]) -> Timings:
-        """Return what the cells took in a run, from its lines; what did not run there counts as in the evidence."""
+        """Return what the cells took in a run, from its lines; cells without a run count as in the evidence."""
         known = {
             (line["repro"], line["variant"], line["strategy"], line["device"]): Timing(
                 line["seconds"], line.get("processor")

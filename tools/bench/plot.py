@@ -48,8 +48,8 @@ def draw(title: str, below: str, series: Sequence[Series]) -> str:
     """Return the plot.
 
     Args:
-        title: what the vertical axis counts.
-        below: what the horizontal axis counts.
+        title: quantity of the vertical axis.
+        below: quantity of the horizontal axis.
         series: at most three, each with its colour; one without points is left out.
     """
     points = [point for one_series in series for point in one_series.points]

@@ -1,4 +1,4 @@
-"""The catalogue by hand and by `repros run`, on one core and more, with plans for other machines.
+"""The catalogue by hand and by `repros run`, on one or more cores, and plans of the schedule for other machines.
 
     python -m tools.bench.scale [--every N] [--by-hand N] [--rounds N] [--stack NAME] [--keep]
 
@@ -37,7 +37,7 @@ from tools.bench.measure import by_hand
 from tools.bench.planned import OTHERS, Other, Plans
 
 EVERY, BY_HAND = 8, 24
-"""Defaults: every eighth failure is run, and this number of cells by hand."""
+"""Defaults: every eighth failure runs, and this number of cells by hand."""
 JOBS = (2, 4, 8)
 """Cells side by side, on all cores."""
 DEVICES = (Device.CPU, Device.SIM)
@@ -96,7 +96,7 @@ def estimate(kinds: Mapping[str, tuple[int, Sequence[float]]]) -> tuple[float, f
 
 @contextlib.contextmanager
 def on_cores(cores: int) -> Iterator[None]:
-    """Let this thread, and the processes that it starts, use the first `cores` of its allowed cores."""
+    """Restrict this thread and its child processes to the first N allowed cores."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(allowed)[:cores])
     try:
@@ -110,7 +110,7 @@ def run(words: Sequence[str], cores: int) -> Run:
 
     Args:
         words: the failures, and options that select from their cells.
-        cores: the number of cores.
+        cores: how many of those that this process may use.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "results.jsonl")
@@ -137,11 +137,11 @@ def _poll(process: psutil.Popen) -> int | None:
 def measure_scale(
     stack_name: str, every: int, drawn: int, rounds: int, devices: Sequence[Device] = DEVICES
 ) -> dict[str, Any]:
-    """Run a part of the catalogue by hand and with `repros run`; return the figures and the plans.
+    """Run a part of the catalogue by hand and with `repros run`; return the figures, and the plans beside them.
 
     Args:
         stack_name: the stack.
-        every: every N-th failure is run, from the first one on; 1: the whole catalogue.
+        every: run every N-th failure, from the first on; 1 for the whole catalogue.
         drawn: how many cells are run by hand.
         rounds: how often each is measured; the medians count.
         devices: those of the cells.
@@ -169,7 +169,7 @@ def measure_scale(
         "elsewhere": _elsewhere(plans, everywhere, runs[allowed], allowed),
         "jobs": _measure_jobs(plans, specs, options, rounds, runs[allowed]),
         "longest": max(line["seconds"] or 0.0 for line in runs[allowed].lines),
-        "disagreed": sum(len(record.disagreeing(one_run.lines)) for one_run in runs.values()),
+        "disagreed": sum(len(record.disagreeing(each.lines)) for each in runs.values()),
         "machine": observed.describe(),
     }
 
@@ -211,7 +211,7 @@ def _median_run(words: Sequence[str], cores: int, rounds: int) -> Run:
 
 
 def _here(plans: Plans, specs: Sequence[CellSpec], runs: Mapping[int, Run]) -> list[dict[str, Any]]:
-    """Return each run with its plans; none is planned from its own seconds."""
+    """Return each run with its plans; no plan uses the run's own seconds."""
     first, last = min(runs), max(runs)
     rows = []
     for cores, each in runs.items():
@@ -248,7 +248,7 @@ def _elsewhere(plans: Plans, specs: Sequence[CellSpec], measured: Run, here: int
 def _measure_jobs(
     plans: Plans, specs: Sequence[CellSpec], options: Sequence[str], rounds: int, measured: Run
 ) -> dict[str, Any]:
-    """Run the `ddp` cells of failures that do not hang, with several limits of parallel cells."""
+    """Run the `ddp` cells of failures that do not hang, N at a time."""
     hangs = {cell.repro.id for cell in plans.cells(specs) if cell.is_documented_hang}
     specs = [spec for spec in specs if spec.strategy == "ddp" and spec.repro.id not in hangs]
     ids = list(dict.fromkeys(spec.repro.id for spec in specs))

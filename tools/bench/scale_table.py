@@ -127,7 +127,7 @@ def plot(scale: Mapping[str, Any]) -> str:
 
 
 def fill(page: str) -> str:
-    """Return the page with its part made anew."""
+    """Return the page with its part updated."""
     return fill_part(page, "measured", body(read_kept()["scale"]))
 
 

@@ -1,4 +1,4 @@
-"""What simulated GPUs cost: epochs, and the import of torch, with and without them in turn.
+"""Cost of simulated GPUs: epochs and the import of torch, alternately with and without them.
 
     python -m tools.bench.simulated [--rounds N] [--stack NAME] [--keep]
 

@@ -32,7 +32,7 @@ def _times(epoch: Mapping[str, Any]) -> str:
 
 
 def fill(page: str) -> str:
-    """Return the README with the part made anew."""
+    """Return the README with the part updated."""
     return fill_part(page, "cost", table(read_kept()))
 
 

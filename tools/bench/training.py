@@ -43,7 +43,7 @@ def main(name: str, processes: int, steps: int, *options: str) -> None:
 
 
 def account() -> None:
-    """Time the watch's observers, by a clock that stands while other threads and programs run."""
+    """Time the watch's observers, by the CPU time of the thread."""
     compiling: Any = importlib.import_module("repros.diagnose.watch.inside.observe.compiling")
     call, depth = compiling._call, 0
 

@@ -1,4 +1,4 @@
-"""What `repros watch` costs: trainings with and without it in turn; also a program, `python -m tools.bench.watched`."""
+"""Cost of `repros watch`: trainings in turn with and without it; also a program, `python -m tools.bench.watched`."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--stack", default="current")
     parser.add_argument("--own", action="store_true", help="only the watch's own share, for a busy machine")
     parser.add_argument("--keep", action="store_true", help="put the figures into tools/bench/kept.json")
-    parser.add_argument("--first-nan", action="store_true", help="what --first-nan costs; kept apart from the rest")
+    parser.add_argument("--first-nan", action="store_true", help="cost of --first-nan, recorded separately")
     parser.add_argument("networks", nargs="*", default=list(STEPS))
     asked = parser.parse_args()
     python = environments.ensure(stack(asked.stack), print)

@@ -1,4 +1,4 @@
-"""The page `docs/articles.md`: each statement of the five founding articles, what answers it, and what was measured."""
+"""The page `docs/articles.md`: statements of the five founding articles, with answers and measurements."""
 
 from __future__ import annotations
 

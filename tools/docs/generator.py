@@ -1,4 +1,4 @@
-"""What every generator of a part of a page does on the command line: `--help`, and a line on what it wrote."""
+"""Command line of a generator of a page's parts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 def run_generator(module: str, description: str, page: Path, fill: Callable[[str], str]) -> None:
-    """Write a page's generated parts anew, and say whether they changed.
+    """Update a page's generated parts, and print whether they changed.
 
     Args:
-        module: the generator, as `python -m` takes it.
-        description: what it writes, in a sentence.
-        page: the page, which exists.
-        fill: returns the page's text with its generated parts made anew.
+        module: name of the generator's module.
+        description: description of the generated parts, in a sentence.
+        page: an existing page.
+        fill: returns the page's text with updated parts.
     """
     argparse.ArgumentParser(prog=f"python -m {module}", description=description).parse_args()
     before = page.read_text(encoding="utf-8")

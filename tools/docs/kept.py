@@ -1,4 +1,4 @@
-"""What `docs/failures.md` says of speed and of random faults: the figures of runs that are kept in the repository."""
+"""Sentences of `docs/failures.md` on speed and random faults, from recorded figures."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 _ROOT = Path(__file__).parents[2]
 BENCH = _ROOT / "tools/bench/kept.json"
-"""In a checkout: what `nox -s bench -- --out tools/bench/kept.json` has written."""
+"""Written by `nox -s bench -- --out tools/bench/kept.json`."""
 CHAOS = _ROOT / "tests/chaos/kept.json"
-"""In a checkout: what `nox -s chaos -- --out tests/chaos/kept.json` has written."""
+"""Written by `nox -s chaos -- --out tests/chaos/kept.json`."""
 _WIDTH = 120
 
 
 def read_kept_run(file: Path) -> dict[str, Any]:
-    """Return the figures of a kept run."""
+    """Return the figures of a recorded run."""
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
 

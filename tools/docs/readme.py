@@ -22,11 +22,11 @@ PARTS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "faults": lambda: faults_sentence(read_kept_run(CHAOS)),
     },
 }
-"""The pages with generated parts, below the root of the checkout, and what makes each part anew."""
+"""Generators by page and part; pages are relative to the root of the checkout."""
 
 
 def fill(name: str, page: str) -> str:
-    """Return the text of a page of `PARTS` with its parts made anew.
+    """Return the text of a page of `PARTS` with updated parts.
 
     Raises:
         ValueError: the page lacks the markers of a part.

@@ -1,4 +1,4 @@
-"""The table of public threads that name a release, and what a bisection found."""
+"""The table of public threads that name a release, with the results of bisections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.measure.bisect_threads import read_threads
 
 
 def agrees(thread: Mapping[str, Any]) -> bool:
-    """Return whether a change lies where the thread says: after the last without it, up to the first with it."""
+    """Return whether a change agrees with the thread: after the last without it, up to the first with it."""
     before, after = thread["says"]
     since = Version(thread["found"]["since"])
     return (not before or Version(before) < since) and since <= Version(after)

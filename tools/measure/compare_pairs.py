@@ -61,7 +61,7 @@ def read_kept() -> dict[str, dict[str, Any]]:
 
 
 def run_pair(pair: PairOfRuns, python: Path, folder: Path) -> dict[str, Any]:
-    """Return what `repros compare` says of a pair.
+    """Return the result of `repros compare` for a pair.
 
     Args:
         pair: the pair.

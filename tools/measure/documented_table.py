@@ -1,4 +1,4 @@
-"""What came of code that shows the founding five failures, which `python -m tools.measure.documented_table` writes.
+"""Results of code with the founding five failures, which `python -m tools.measure.documented_table` writes.
 
 The kept results in `tests/simulate/documented.jsonl` give a row for each thread or repository in `docs/simulate.md`,
 and a row for each run in `tests/simulate/FOREIGN.md`.
@@ -80,7 +80,7 @@ def read_reasons() -> dict[str, str]:
 
 
 def fill(page: str, body: str) -> str:
-    """Return the page with its generated part made anew."""
+    """Return the page with its generated part updated."""
     return fill_part(page, "documented", body)
 
 
@@ -99,6 +99,6 @@ def _link(line: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    about = "Write what came of the founding five's own code into tests/simulate/FOREIGN.md."
+    about = "Write the results of the founding five's code into tests/simulate/FOREIGN.md."
     full = every_run(read_lines(), read_reasons())
     run_generator("tools.measure.documented_table", about, EVERY_PROGRAM, lambda page: fill(page, full))

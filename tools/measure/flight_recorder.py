@@ -30,7 +30,7 @@ REFERENCES = "tests/attribution/unit/reference_outputs"
 
 
 def measure(folder: Path) -> list[dict[str, Any]]:
-    """Return what came out for each fault.
+    """Return the result of each fault.
 
     Args:
         folder: it has a folder for each fault, with a dump of each rank and `fault_injection.log`.
@@ -90,9 +90,9 @@ def dump_rows(kept: dict[str, Any]) -> str:
     for fault in faults:
         ranks = [ranks_text(fault[key]) for key in ("stopped", "named", "nvidia")]
         first = fault["first"]
-        call = f"{first['kind']}: {first['call']}, number {first['number']} of {first['group']}"
+        cause = f"{first['kind']}: {first['call']}, number {first['number']} of {first['group']}"
         rows.append(
-            f"| [{fault['fault']}]({address}/{fault['fault']}), {fault['dumps']} | {' | '.join(ranks)} | {call} |"
+            f"| [{fault['fault']}]({address}/{fault['fault']}), {fault['dumps']} | {' | '.join(ranks)} | {cause} |"
         )
     return "\n".join(rows) + "\n"
 

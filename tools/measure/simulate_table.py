@@ -1,7 +1,7 @@
-"""What came of foreign programs on simulated GPUs, which `python -m tools.measure.simulate_table` writes.
+"""Results of foreign programs on simulated GPUs, which `python -m tools.measure.simulate_table` writes.
 
 The kept results in `tests/simulate/foreign.jsonl` give a row for each repository or package in `docs/simulate.md`, and
-a row for each program in `tests/simulate/FOREIGN.md`; `tests/simulate/foreign_causes.toml` says why a program failed.
+a row for each program in `tests/simulate/FOREIGN.md`; `tests/simulate/foreign_causes.toml` has the causes of failures.
 """
 
 from __future__ import annotations
@@ -112,11 +112,11 @@ def _version(line: dict[str, Any]) -> str:
 
 
 def fill(page: str, body: str) -> str:
-    """Return the page with its generated part made anew."""
+    """Return the page with its generated part updated."""
     return fill_part(page, "foreign", body)
 
 
 if __name__ == "__main__":
-    about = "Write what came of foreign programs on simulated GPUs into tests/simulate/FOREIGN.md."
+    about = "Write the results of foreign programs on simulated GPUs into tests/simulate/FOREIGN.md."
     full = every_program(read_lines(), read_causes())
     run_generator("tools.measure.simulate_table", about, EVERY_PROGRAM, lambda page: fill(page, full))

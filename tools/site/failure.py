@@ -36,7 +36,7 @@ _FAILING = {StackStatus.FAILS, StackStatus.DIFFERS}
 
 @dataclass(frozen=True)
 class Fix:
-    """One documented solution and what was measured of it."""
+    """A documented fix and its measurements."""
 
     variant: Variant
     text: Markup
@@ -60,7 +60,7 @@ class Release:
 
 
 def page(repro: Repro, source: Source) -> dict[str, Any]:
-    """Return what the template `failure.html` shows."""
+    """Return the values of the template `failure.html`."""
     sections = {name: inline(text[:1].upper() + text[1:]) for name, text in repro.sections.items()}
     works = _fixes(repro, Role.WORKS, source)
     diff = variant_diff(repro.path)[1:]  # without the first line numbers, which are within one definition
@@ -100,7 +100,7 @@ def _lead(repro: Repro) -> Markup:
 
 
 def _fix(repro: Repro, variant: Variant, source: Source) -> Fix:
-    """Return a solution with what was measured of it on the stacks that have the failure; the others say nothing."""
+    """Return a fix with its measurements on the affected stacks; others are no evidence."""
     having = {square.stack.name for square in strip(repro, source) if square.status in _FAILING}
     counted: Counter[tuple[str, str]] = Counter()
     for unit, measurement in source.measured.get(repro.id, {}).items():
@@ -182,7 +182,7 @@ def thread_name(url: str) -> str:
 
 
 def _shorten(log: str) -> str:
-    """Return the end of a log, with a line in place of what was left out."""
+    """Return the end of a log, with a line for the omitted part."""
     lines = log.splitlines()
     if len(lines) <= _MOST_LOG_LINES:
         return log

@@ -25,7 +25,7 @@ _ATOM = "http://www.w3.org/2005/Atom"
 
 
 def failure_json(repro: Repro, source: Source) -> dict[str, Any]:
-    """Return one failure: the header, and what was measured on each stack."""
+    """Return one failure: the header and the measurements on each stack."""
     details = json_values.repro_details(repro)
     del details["script"]  # a path on the machine that built the site
     return {

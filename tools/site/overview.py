@@ -53,12 +53,12 @@ class Square:
 
 
 def strip(repro: Repro, source: Source) -> list[Square]:
-    """Return what was measured of one failure: a square for each stack."""
+    """Return the measurements of one failure: a square per stack."""
     return [Square(stack, stack_status(repro, stack, source.evidence)) for stack in source.stacks]
 
 
 def overview(source: Source) -> dict[str, Any]:
-    """Return what the templates of the index and of the heat map show."""
+    """Return the values of the templates of the index and the heat map."""
     places = _places(source)
     return {
         "rows": [row(repro, source) | {"places": places[repro.id]} for repro in source.catalogue],
@@ -69,7 +69,7 @@ def overview(source: Source) -> dict[str, Any]:
 
 
 def row(repro: Repro, source: Source) -> dict[str, Any]:
-    """Return what the index shows of one failure, and what it is filtered by."""
+    """Return the index entry of one failure and its filter values."""
     squares = strip(repro, source)
     fails_on = [square.stack.name for square in squares if square.status is StackStatus.FAILS]
     return {

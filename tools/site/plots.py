@@ -1,4 +1,4 @@
-"""The plots: what the evidence cost, what the stacks weigh, and the kept results of `nox -s bench`."""
+"""The plots: cost of the evidence, sizes of the stacks, and results of `nox -s bench`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Bar:
 
     label: str
     note: str
-    """What stands below the label."""
+    """Text below the label."""
     text: str
     """The value with its unit."""
     share: float
@@ -93,7 +93,7 @@ def _bench(kept: Mapping[str, Any]) -> Iterator[Plot]:
 
 
 def _evidence(source: Source) -> Iterator[Plot]:
-    """Yield the plots of what the kept measurements took."""
+    """Yield the plots of the duration of measurements."""
     notes = _notes(source)
     units = {
         name: [measurement for unit, measurement in source.evidence.items() if unit.stack == name] for name in notes

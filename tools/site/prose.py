@@ -60,7 +60,7 @@ def highlight_styles() -> str:
 def inline(text: str) -> Markup:
     """Return one paragraph's Markdown as HTML without the paragraph; HTML, links and images in it stay plain text.
 
-    A header may be untrusted, of a private catalogue, and a title is shown within links.
+    A header of a private catalogue is untrusted, and titles are shown within links.
     """
     return Markup(_inline_parser().renderInline(text))  # noqa: S704 - the parser escapes what is no Markdown
 

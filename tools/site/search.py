@@ -1,4 +1,4 @@
-"""The search of the index and the heat map: what each failure is found by, and MiniSearch, which finds it.
+"""The search of the index and the heat map: searchable texts of each failure, and MiniSearch.
 
 MiniSearch (https://lucaong.github.io/minisearch) comes from the npm registry, as Pyodide does. A catalogue is small, so
 the browser makes the index, from the words that are collected here.
@@ -76,7 +76,7 @@ def add_search(folder: Path, repros: Iterable[Repro]) -> None:
 
 
 def entries(repros: Iterable[Repro]) -> list[dict[str, object]]:
-    """Return what each failure is found by: `messages` as a list, each other field as one text."""
+    """Return the searchable fields of each failure: `messages` as a list, other fields as one text."""
     return [_entry(repro) for repro in repros]
 
 

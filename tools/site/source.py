@@ -1,4 +1,4 @@
-"""Everything that the pages are made from, read once."""
+"""The data of the pages, read once."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Source:
 
     @cached_property
     def scripts(self) -> Mapping[str, str]:
-        """Failing and fixed of each repro, pinned to its reference stack, for `uv run`, by id.
+        """Failing and fixed variant of each repro by id, pinned to its reference stack, for `uv run`.
 
-        A page and a file have it. A script that cannot be exported is there as it is.
+        A script that cannot be exported is there as it is.
         """
         return {repro.id: self._standalone(repro) for repro in self.catalogue}
 
@@ -91,7 +91,7 @@ def read_source(root: Path = ROOT) -> Source:
 
 
 def _read_logs(folder: Path, catalogue: Catalogue) -> dict[str, str]:
-    """Return a log of each repro: of its failing variant, started by hand, on its reference stack, if one exists."""
+    """Return a log of each repro: of its failing variant, run by hand on its reference stack, if there is one."""
     kept: dict[str, list[Mapping[str, Any]]] = {}
     for entry in read_entries(folder):
         if entry.get("script", "").startswith("RPR-") and entry["expected"] == [entry["script"]]:

@@ -184,7 +184,7 @@ def test_an_environment_is_complete() -> None:
 
 
 def test_the_most_exact_file_of_a_project_is_found(here: Path) -> None:
-    with pytest.raises(ReprosError, match=r"^no uv.lock, pylock.toml, requirements.txt, pyproject.toml here; name"):
+    with pytest.raises(ReprosError, match=r"^no uv.lock, pylock.toml, requirements.txt, pyproject.toml here; pass"):
         find_source(here)
     for name in reversed(DEFAULT_FILES):
         written(name, "")
@@ -195,7 +195,7 @@ REFUSED = {
     "poetry.lock": "has an unknown format; expected requirements.txt, pyproject.toml, uv.lock or pylock.toml",
     "uv.lock": "is not a lock of uv; expected 'version'",
     "pylock.toml": "is not a readable pylock file",
-    "pyproject.toml": r"has neither \[project\] nor \[dependency-groups\]; name a lock",
+    "pyproject.toml": r"has neither \[project\] nor \[dependency-groups\]; pass a lock",
     "absent.txt": r"cannot be read \(No such file or directory\)\.",
 }
 

@@ -164,7 +164,7 @@ def test_an_environment_that_another_process_uses_is_kept(
     plan: Plan, tiny: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(Observer, "say", lambda _, line: said.append(line))
+    monkeypatch.setattr(Observer, "report_progress", lambda _, line: said.append(line))
     with hold([tiny]):
         run(plan(), tmp_path)
     assert environments.ready(tiny)

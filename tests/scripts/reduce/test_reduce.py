@@ -213,7 +213,7 @@ def test_what_two_releases_differ_in_stays(reduce: Reduce, tmp_path: Path) -> No
         print(f"the value is {value}")
         """
     (tmp_path / "wrong.py").write_text(dedent(script))
-    words = ("wrong.py", "--text", "the value is nan", "--minutes", "0.5")
+    words = ("wrong.py", "--text", "the value is nan", "--minutes", "4")
     ended = reduce(*words, "--output", "alone.py")
     assert ended.code == 0, ended.err
     assert "__version__" not in (tmp_path / "alone.py").read_text(), "the text alone says nothing of the cause"
