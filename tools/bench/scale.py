@@ -110,7 +110,7 @@ def run(words: Sequence[str], cores: int) -> Run:
 
     Args:
         words: the failures, and options that select from their cells.
-        cores: how many of those that this process may use.
+        cores: the number of cores.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "results.jsonl")
@@ -137,7 +137,7 @@ def _poll(process: psutil.Popen) -> int | None:
 def measure_scale(
     stack_name: str, every: int, drawn: int, rounds: int, devices: Sequence[Device] = DEVICES
 ) -> dict[str, Any]:
-    """Run a part of the catalogue by hand and with `repros run`; return the figures, and the plans beside them.
+    """Run a part of the catalogue by hand and with `repros run`; return the figures and the plans.
 
     Args:
         stack_name: the stack.
@@ -169,7 +169,7 @@ def measure_scale(
         "elsewhere": _elsewhere(plans, everywhere, runs[allowed], allowed),
         "jobs": _measure_jobs(plans, specs, options, rounds, runs[allowed]),
         "longest": max(line["seconds"] or 0.0 for line in runs[allowed].lines),
-        "disagreed": sum(len(record.disagreeing(each.lines)) for each in runs.values()),
+        "disagreed": sum(len(record.disagreeing(one_run.lines)) for one_run in runs.values()),
         "machine": observed.describe(),
     }
 

@@ -1,8 +1,7 @@
 """Bisect public threads that name a release, and record the results: `python -m tools.measure.bisect_threads`.
 
-`tests/scripts/bisect/threads.toml` has the threads and, beside each, a script in `tests/scripts/bisect/toys`. Each
-costs minutes and
-the wheels of some ten releases. Answers that are kept in `.repros/bisect` are used again; the seconds then say
+`tests/scripts/bisect/threads.toml` has the threads, each with a script in `tests/scripts/bisect/toys`. Each costs
+minutes and the wheels of some ten releases. Cached answers of `.repros/bisect` are used again; the seconds then mean
 little.
 """
 
@@ -63,7 +62,7 @@ def bisect(thread: Mapping[str, Any]) -> dict[str, Any]:
     if done.returncode:
         sys.exit(f"{thread['script']}: no change was found\n{done.stdout}")
     report = json.loads(done.stdout)
-    shows = {each["version"]: each["shows"] for each in report["releases"]}
+    shows = {release["version"]: release["shows"] for release in report["releases"]}
     change = report["change"]
     return {
         **change,
@@ -85,7 +84,7 @@ def main() -> None:
         if not scripts or thread["script"] in scripts:
             found = bisect(thread)
             # Read again: another run may have written in the meantime.
-            write_threads([{**each, "found": found} if each == thread else each for each in read_threads()])
+            write_threads([{**other, "found": found} if other == thread else other for other in read_threads()])
 
 
 if __name__ == "__main__":

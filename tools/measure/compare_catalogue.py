@@ -2,8 +2,8 @@
 
     python -m tools.measure.compare_catalogue record FOLDER [--stack current] [RPR-0005 ...]
 
-records both variants of each on a stack into folders below FOLDER, a failure that the stack does not have on its home;
-those that are there are left as they are.
+records both variants of each on a stack into folders below FOLDER, a failure that the stack does not have
+on its reference stack; those that are there are left as they are.
 
     python -m tools.measure.compare_catalogue compare FOLDER [--keep] [RPR-0005 ...]
 
@@ -68,12 +68,12 @@ class Failure(NamedTuple):
 
 
 def failures_of(stack_name: str, ids: list[str]) -> Iterator[Failure]:
-    """Yield the silent failures of the stack, and the others on their homes."""
-    repros = [each for each in catalogue.load() if each.silent and (not ids or each.id in ids)]
+    """Yield the silent failures of the stack, and the others on their reference stacks."""
+    repros = [repro for repro in catalogue.load() if repro.silent and (not ids or repro.id in ids)]
     there = list(_failures_on(stack_name, repros))
     yield from there
-    ids_there = {each.repro.id for each in there}
-    yield from _failures_on("home", [each for each in repros if each.id not in ids_there])
+    ids_there = {failure.repro.id for failure in there}
+    yield from _failures_on("home", [repro for repro in repros if repro.id not in ids_there])
 
 
 def _failures_on(stack_name: str, repros: list[Repro]) -> Iterator[Failure]:
@@ -118,11 +118,13 @@ def record_variant(repro: Repro, variant: Variant, pythons: tuple[Path, Path], f
 
 def record_all(failures: list[Failure], python: Path, folder: Path) -> None:
     """Record both variants of each failure, one after another, where torch and the libraries are imported once."""
-    heavy = [each for each in failures if each.repro.path.parent.name in HEAVY]
-    light = [each for each in failures if each not in heavy]
-    alone, several = ([each for each in light if (each.repro.processes > 1) is ranks] for ranks in (False, True))
+    heavy = [failure for failure in failures if failure.repro.path.parent.name in HEAVY]
+    light = [failure for failure in failures if failure not in heavy]
+    alone, several = (
+        [failure for failure in light if (failure.repro.processes > 1) is has_ranks] for has_ranks in (False, True)
+    )
     # The quick ones first; ranks import torch themselves.
-    heavy.sort(key=lambda each: each.repro.processes)
+    heavy.sort(key=lambda failure: failure.repro.processes)
     [packages] = python.parents[1].glob("lib/python3*/site-packages")
     libraries = tuple(name for name in LIBRARIES if (packages / name.partition(".")[0]).is_dir())
     for chosen, modules in ((alone, TORCH), (heavy, TORCH + libraries), (several, TORCH)):
@@ -183,19 +185,21 @@ def main() -> None:
     failures = list(failures_of(asked.stack, asked.repros))
     if asked.action == "compare":
         there = [
-            each
-            for each in failures
-            if all((asked.folder / each.repro.id / v.name / ENDING).exists() for v in (each.failing, each.fixed))
+            failure
+            for failure in failures
+            if all(
+                (asked.folder / failure.repro.id / v.name / ENDING).exists() for v in (failure.failing, failure.fixed)
+            )
         ]
-        lines = [compare_variants(each, asked.folder) for each in there]
+        lines = [compare_variants(failure, asked.folder) for failure in there]
         text = "".join(f"{json.dumps(line)}\n" for line in sorted(lines, key=lambda line: line["repro"]))
         print(text, end="")
         if asked.keep:
             KEPT.write_text(text, "utf-8")
         return
-    for name in dict.fromkeys(each.stack for each in failures):
+    for name in dict.fromkeys(failure.stack for failure in failures):
         python = ensure(stack(name), lambda line: print(line, file=sys.stderr))
-        record_all([each for each in failures if each.stack == name], python, asked.folder.absolute())
+        record_all([failure for failure in failures if failure.stack == name], python, asked.folder.absolute())
 
 
 if __name__ == "__main__":
