@@ -124,7 +124,7 @@ class _Bisect(click.Command):
 @catalogue_option
 @click.pass_context
 def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLocations, **given: Any) -> int:
-    """Find the first and the last release of a package that has a failure, or changes what a program does.
+    """Find the first and the last affected release of a package, or the release that changes a program's outcome.
 
     Releases are installed into copies of a stack's environment and tested in parallel. Other packages keep the stack's
     versions where the release allows it; further dependencies are no newer than the stack or the release. Pre-releases,
@@ -212,7 +212,7 @@ def _to_version(name: str, given: str | None) -> Version | None:
         click.BadParameter: it is no version number.
     """
     context = click.get_current_context()
-    option = next(each for each in context.command.params if each.name == name)
+    option = next(param for param in context.command.params if param.name == name)
     try:
         return _parse_version(context, option, given)
     except click.BadParameter as error:

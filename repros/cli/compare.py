@@ -140,7 +140,7 @@ def _interpreters(names: tuple[str, str] | None, places: CatalogueLocations) -> 
     stacks = [pick(known, name) for name in names]
     err = console(stderr=True)
     with hold(stacks):
-        yield [ensure(each, lambda line: show_text(err, line)) for each in stacks]
+        yield [ensure(stack, lambda line: show_text(err, line)) for stack in stacks]
 
 
 def _record(program: ProgramCommand, options: Options, request: Request, folder: Path, log: Path) -> Recording:

@@ -27,7 +27,7 @@ _COMPLETION = "_REPROS_COMPLETE"
 _COMMANDS = {
     "list": ("list_repros", "List the documented failures."),
     "show": ("show", "Show one failure: cause, fixes, and a diff."),
-    "run": ("run", "Run repros and report what happened in each cell."),
+    "run": ("run", "Run repros and report the verdict of each cell."),
     "simulate": ("simulate", "Run any program on simulated GPUs."),
     "summary": ("summary", "Print the table of a results file."),
     "match": ("match", "Find the documented failures in a log."),

@@ -40,7 +40,7 @@ FOUND, NOT_FOUND = 0, 1
 def match(
     files: tuple[Path, ...], python: Path | None, places: CatalogueLocations, *, confirm: bool, as_json: bool
 ) -> int:
-    """Find the documented failures that a log or a traceback shows, and the ranks that a hang waits for.
+    """Find the documented failures in a log or traceback, and the ranks that cause a hang.
 
     LOG is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
     notebooks and web pages. Class and message of each exception are compared with every documented failure, then the
@@ -74,8 +74,8 @@ def match(
     ids = [candidate.repro.id for candidate in found.candidates]
     if as_json:
         confirmed = run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
-        told = {**match_to_json(found), "hangs": list(map(hang_to_json, hangs))}
-        echo_json({**told, **({"confirmed": confirmed} if confirm else {})})
+        values = {**match_to_json(found), "hangs": list(map(hang_to_json, hangs))}
+        echo_json({**values, **({"confirmed": confirmed} if confirm else {})})
     else:
         out = console()
         show_text(out, format_evidence(evidence, out.width))

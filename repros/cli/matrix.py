@@ -166,7 +166,7 @@ def _show_worklist(
 def _remove_obsolete(
     out: Page, worklist: Worklist, specs: Sequence[CellSpec], folder: Path | None, *, dry_run: bool
 ) -> None:
-    """Remove the evidence of what cannot run any more, or say what would be removed."""
+    """Remove the evidence of units that can no longer run; a dry run only lists them."""
     repros = {spec.repro.id: spec.repro for spec in specs}
     stacks = {known.name: known for known in worklist.stacks}
     for unit in worklist.obsolete:

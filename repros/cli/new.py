@@ -146,9 +146,9 @@ def _measure(
     """Run a script on the stacks and return the form filled from the outcomes."""
     places = find_catalogues()
     task = make_task(read_script(file), watch=False, **running)
-    seen = try_on(task, stacks or ready_stacks(places), places)
+    runs = try_on(task, stacks or ready_stacks(places), places)
     title = slug.replace("_", " ").capitalize()
-    return form_of(task.python_script.source, task.script.name, task.needs, task.options, seen, thread, title)
+    return form_of(task.python_script.source, task.script.name, task.needs, task.options, runs, thread, title)
 
 
 def _fill(template: str, form: FilledForm | None, places: CatalogueLocations) -> str:

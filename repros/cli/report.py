@@ -143,16 +143,16 @@ def _report_script(
         ReprosError: it cannot run on any.
     """
     task = make_task(read_script(file), watch=False, **running)
-    seen = try_on(task, stacks or ("current",), places)
+    runs = try_on(task, stacks or ("current",), places)
     known = load_stacks(places)
     found = report_of(
         task,
-        seen,
+        runs,
         lambda name: _collect_env_once(environments.environment_folder(known[name]) / "bin/python"),
         MachineIdentity.of_this_machine(),
     )
     if not found.runs:
-        raise ReprosError(f"the script ran nowhere: {'; '.join(run.outcome.note or '' for run in seen)}.")
+        raise ReprosError(f"the script ran nowhere: {'; '.join(run.outcome.note or '' for run in runs)}.")
     if as_json:
         echo_json(dataclasses.asdict(found))
     else:
@@ -218,7 +218,7 @@ def _choose_repros(catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[R
         raise ReprosError(f"{file} shows no failure; name an ID to report a clean run.")
     known = [repro for repro in catalogue if repro.id in failed]
     if unknown := failed - {repro.id for repro in known}:
-        show_text(console(stderr=True), f"not in this catalogue, left out: {', '.join(sorted(unknown))}", "yellow")
+        show_text(console(stderr=True), f"not in this catalogue, ignored: {', '.join(sorted(unknown))}", "yellow")
     return known
 
 

@@ -19,7 +19,7 @@ from repros.text.styled import Text
 @json_option
 @catalogue_option
 def show(ids: tuple[str, ...], places: CatalogueLocations, *, as_json: bool) -> None:
-    """Show a failure: its symptom, its cause, what fixes it, what does not, and a diff of the fix.
+    """Print a failure: symptom, cause, documented fixes with their verdicts, and a diff of the fix.
 
     ID is an id such as RPR-0005 or 5, or the name of the script. JSON of several is a list.
     """

@@ -79,7 +79,7 @@ def _refuse_options(context: click.Context, subcommand: str) -> None:
 @click.argument("name")
 @catalogue_option
 def new(name: str, places: CatalogueLocations) -> int:
-    """Lock the newest releases as the stack NAME, and say what is new in it.
+    """Lock the newest releases as the stack NAME, and list the changes.
 
     It has the newest releases of torch, lightning, accelerate, transformers, peft, bitsandbytes and the other packages
     pinned by the newest stack. Exclusions next to a pin, such as "torch==2.15.0,<2.16", are kept. Releases of today do
@@ -112,7 +112,7 @@ def new(name: str, places: CatalogueLocations) -> int:
 @click.argument("new")
 @catalogue_option
 def compare(old: str, new: str, places: CatalogueLocations) -> int:
-    """Say in Markdown what the evidence on the stack NEW shows that it does not show on OLD, a sentence per change.
+    """Print in Markdown the differences of the evidence on the stacks OLD and NEW, one sentence per change.
 
     A sentence names the packages that decide the header's range, or else all imported packages with another release.
     `repros matrix --stack NAME` measures missing cells. Exit code: 0, or 2 if one of the stacks is not measured.

@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--repro-results",
         metavar="FILE",
         default=os.path.join(".repros", "latest.jsonl"),  # noqa: PTH118 - an option's default is text
-        help="append the results to this file, with the logs beside it (default: %(default)s)",
+        help="append the results to this file, with the logs next to it (default: %(default)s)",
     )
     _add_watch_options(group)
 

@@ -86,7 +86,7 @@ class Ran:
     to_do: Sequence[str]
     fine: str = ""
     output: str = ""
-    """What it wrote besides; worth showing if something is left to do."""
+    """Further output, shown if something is left to do."""
 
 
 def read_steps(repros: Sequence[Repro]) -> list[ProjectStep]:

@@ -73,7 +73,7 @@ def form_of(
         del repro["upstream.reports"]
     values = {HeaderKey(REPRO_TABLE, key): value for key, value in repro.items()}
     values[HeaderKey("", "dependencies")] = [
-        _TORCH if each == "torch" else each for each in needs.packages or ("torch",)
+        _TORCH if package == "torch" else package for package in needs.packages or ("torch",)
     ]
     values |= {HeaderKey(FAILING_TABLE, key): value for key, value in _signature(home, name)}
     parts = split_script(source, several_ranks=options.ranks > 1 and not options.own)

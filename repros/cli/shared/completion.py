@@ -89,7 +89,7 @@ def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
     yield from ((stack.name, stack.about) for stack in load_stacks(_places(ctx)).values())
     # `home` is accepted by the options that take several stacks.
     if "stacks" in ctx.params:
-        yield "home", "each repro's own"
+        yield "home", "the reference stack of each repro"
 
 
 def _clusters(_: click.Context) -> Iterator[tuple[str, str]]:

@@ -22,17 +22,17 @@ from repros.text.wording import count, relative_to_cwd, wrap
 
 
 class LiveReporter(Observer):
-    """Reporter that shows a run on a console and keeps its record lines for the table at the end."""
+    """Observer that prints a run on a page and collects its record lines for the table at the end."""
 
     def __init__(self, out: Page, results: Path, *, append: bool, verbose: bool, quiet: bool = False) -> None:
         """Report on `out`.
 
         Args:
             out: the page.
-            results: results file; begun once the plan is known, so that a typo does not empty it.
-            append: whether results are added to the file.
-            verbose: whether cells that cannot be run here get a line each, and failures that agree their message.
-            quiet: whether only cells that do not agree get a line.
+            results: results file; opened once the plan is known, so that a typo does not empty it.
+            append: whether to append to the file.
+            verbose: whether to print unavailable cells, and the message of failures that agree.
+            quiet: whether to print only cells that disagree.
         """
         self._quiet = quiet
         self.lines: list[record.RecordLine] = []
@@ -43,7 +43,7 @@ class LiveReporter(Observer):
         self._append = append
         self._verbose = verbose
         self._held: BinaryIO | None = None
-        """The open results file: while it is, no other run may empty it."""
+        """The open results file, which locks it against other runs."""
         self._total = 0
         self._done = 0
         self._running: dict[str, None] = {}
@@ -60,7 +60,7 @@ class LiveReporter(Observer):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove the live line, and let other runs have the results file."""
+        """Remove the live line, and release the results file."""
         self._line.__exit__(kind, error, trace)
         if self._held is not None:
             self._held.close()
@@ -71,7 +71,7 @@ class LiveReporter(Observer):
             show_text(self._out, line, "dim")
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
-        """Begin the results file and show the number of cells; several plans of one run are added up."""
+        """Open the results file and print the number of cells, summed over the plans of a run."""
         held = begin_results(self._results, append=self._append)
         if self._held is None:
             self._held = held
@@ -94,7 +94,7 @@ class LiveReporter(Observer):
         self._update_live_line()
 
     def finished(self, result: CellResult) -> None:
-        """Show a result, with an explanation if it does not agree."""
+        """Print a result, with an explanation if it disagrees."""
         self.lines.append(record.line(result))
         if result.verdict is Verdict.UNAVAILABLE and not self._verbose:
             return
@@ -111,12 +111,12 @@ class LiveReporter(Observer):
             show_text(self._out, f"\n{explain(result)}\n")
 
     def unrecorded(self, error: record.NotRecordedError) -> None:
-        """Report a result that could not be written to the file; the table still has it."""
+        """Report a result that could not be written to the file; the table still includes it."""
         self.lost += 1
         show_text(self._out, str(error), "red")
 
     def close(self, *, interrupted: bool, summary: bool) -> None:
-        """Show the end of the run: the table if `summary` asks for it, and the path of the results file."""
+        """Print the end of the run: the table if `summary` is set, and the path of the results file."""
         if self.lines and self._quiet:
             show_text(self._out, table.counts_line(record.latest(self.lines)))
         elif self.lines and (summary or interrupted):
@@ -146,7 +146,7 @@ class LiveReporter(Observer):
         return line
 
     def _update_live_line(self) -> None:
-        """Show the first of the running cells, and how many more there are."""
+        """Show the first running cell and the number of others."""
         first, *others = [*self._running, ""]
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         self._line.describe(f"{first}{more}")

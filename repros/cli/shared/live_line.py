@@ -1,7 +1,7 @@
-"""The live line: what is running and for how long, in the last line of a terminal while a command runs.
+"""The live line: the running cells and their time, in the last line of a terminal.
 
-All output of the commands goes through :mod:`repros.cli.shared.streams`, which erases the line first and draws it again
-below what it has printed.
+All output of the commands goes through :mod:`repros.cli.shared.streams`, which erases the line before printing and
+draws it again afterwards.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ERASE = "\r\x1b[K"
 
 
 class LiveLine:
-    """A spinner, a description and the time since the description was set; nothing of it stays on the terminal."""
+    """A spinner, a description and its elapsed time; it is erased at the end."""
 
     current: LiveLine | None = None
-    """The one that is shown now."""
+    """The visible line."""
 
     def __init__(self, stream: TextIO, width: int, *, hidden: bool) -> None:
         """Prepare a line on a terminal of this width; a hidden one draws nothing."""
@@ -37,7 +37,7 @@ class LiveLine:
         self._frames = itertools.cycle(_SPINNER)
         self._frame = next(self._frames)
         self._description, self._since = "", time.monotonic()
-        # The main thread prints in a signal handler, too, while it draws.
+        # Reentrant: a signal handler may print while the main thread draws.
         self._lock = threading.RLock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._spin, name="live line", daemon=True)
@@ -50,7 +50,7 @@ class LiveLine:
 
     @contextlib.contextmanager
     def erased(self) -> Iterator[None]:
-        """Keep the line away while something is printed."""
+        """Hide the line while something is printed."""
         with self._lock:
             self._write(_ERASE)
             yield
@@ -86,7 +86,7 @@ class LiveLine:
             self._write(_ERASE + f"{self._frame} {self._description[:room]} {elapsed}"[:width])
 
     def _write(self, text: str) -> None:
-        # A terminal that is gone: what is printed next reports it.
+        # The terminal is gone, which the next regular output reports.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
             self._stream.flush()

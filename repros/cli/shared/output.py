@@ -1,7 +1,7 @@
-"""The pages that the commands print on, and files that must not be overwritten.
+"""Output pages of the commands, and output files.
 
-All that a command prints goes through the pages made here or through :mod:`repros.cli.shared.streams`, without what a
-terminal would obey; `tests/cli/test_hostile_text.py` checks that there is no other way. Colours are click's.
+All output goes through these pages or :mod:`repros.cli.shared.streams`, which remove control characters;
+`tests/cli/test_hostile_text.py` checks that. Colours are those of click.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from repros.text.control import remove_controls
 from repros.text.styled import Text
 
 _LOG_WIDTH = 100
-"""Columns of a log or a pipe, which has no width of its own."""
+"""Columns of a log or a pipe, which has no width."""
 _UNKNOWN_WIDTH = 80
-"""Columns of a terminal that does not state them."""
+"""Columns of a terminal of unknown width."""
 _WEIGHTS = ("bold", "dim")
 PLAIN_TERMINALS = ("dumb", "unknown")
 """Values of `TERM` for terminals without colours and control sequences."""
@@ -31,14 +31,14 @@ class Page:
     """Standard output or error: as wide as its terminal, with colours there unless `NO_COLOR` is set."""
 
     def __init__(self, *, stderr: bool = False) -> None:
-        """Take the stream as it is now."""
+        """Use the current stream."""
         self.is_stderr = stderr
         self.stream: TextIO = sys.stderr if stderr else sys.stdout
         self.width = _width(self.stream)
         self.has_colours = _has_colours(self.stream)
 
     def show(self, text: Text | str = "", style: str = "") -> None:
-        """Print lines as they are, without wrapping them again: they fit the width already, and paths stay whole."""
+        """Print lines without wrapping: they fit already, and paths stay whole."""
         whole = text if isinstance(text, Text) else Text(text, style)
         echo_styled(
             paint(whole, style) if self.has_colours else remove_controls(whole.plain),
@@ -61,14 +61,14 @@ def _width(stream: TextIO) -> int:
 
 
 def _has_colours(stream: TextIO) -> bool:
-    """Return whether to send colours: https://no-color.org, https://force-color.org and `TERM` decide."""
+    """Return whether to print colours: https://no-color.org, https://force-color.org and `TERM` decide."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS)
 
 
 def paint(text: Text, style: str = "") -> str:
-    """Return text in a terminal's colours, without control characters of its own; the style is that of bare parts."""
+    """Return text in a terminal's colours, without its own control characters; the style is that of unstyled parts."""
     shown = []
     for part, own in text.parts:
         words = (own or style).split()
@@ -84,7 +84,7 @@ def console(*, stderr: bool = False) -> Page:
 
 
 def show_text(out: Page, text: Text | str, style: str = "") -> None:
-    """Print lines on a page; the style is that of the parts without one."""
+    """Print lines on a page; the style applies to parts without one."""
     out.show(text, style)
 
 

@@ -1,4 +1,4 @@
-"""Orderly end of a run on SIGTERM and SIGHUP: the running cells are ended, the finished ones are summarised."""
+"""Clean shutdown on SIGTERM and SIGHUP: running cells are ended, finished ones are summarised."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from types import FrameType
 from typing import NoReturn
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""What schedulers, `kill` and a closed terminal send; Ctrl-C raises KeyboardInterrupt already."""
+"""Signals of schedulers, `kill` and a closed terminal; Ctrl-C raises KeyboardInterrupt already."""
 
 
 _received: list[int] = []
-"""Signals that have interrupted a block. Ray raises a plain KeyboardInterrupt in the place of what a handler raises."""
+"""Received signals. Ray replaces the handler's exception with a plain KeyboardInterrupt."""
 
 
 class SignalInterrupt(KeyboardInterrupt):
-    """An interruption by another signal than Ctrl-C's."""
+    """An interruption by SIGTERM or SIGHUP."""
 
     def __init__(self, number: int) -> None:
-        """Keep the signal's number."""
+        """Store the signal's number."""
         super().__init__(number)
         self.number = number
 

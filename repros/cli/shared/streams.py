@@ -17,7 +17,7 @@ from repros.text.control import dump_json, remove_controls
 
 
 class OutputError(ReprosError):
-    """Standard output or error that takes no more: its disk is full, or its terminal is gone."""
+    """Standard output or error cannot be written: the disk is full, or the terminal is gone."""
 
     def __init__(self, error: OSError) -> None:
         """Compose the message."""
@@ -25,12 +25,12 @@ class OutputError(ReprosError):
 
 
 def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
-    """Print text for other programs and sentences for the user, without control characters."""
+    """Print text without control characters."""
     echo_styled(remove_controls(str(text)), nl=nl, err=err)
 
 
 def echo_styled(text: str, *, nl: bool = True, err: bool = False, color: bool | None = None) -> None:
-    """Print text whose control characters are colours of the caller's own."""
+    """Print text whose control characters are the caller's colours."""
     try:
         with LiveLine.current.erased() if LiveLine.current else contextlib.nullcontext():
             # Not click's own stream, which writes UTF-8 where the user asked for another encoding.

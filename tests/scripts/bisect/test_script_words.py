@@ -134,8 +134,8 @@ HELP = " (try 'repros bisect --help')"
     ("words", "problem"),
     [
         ("", f"Missing argument 'ID', SCRIPT or -- COMMAND.{HELP}"),
-        ("train.py", "Missing option '--package', whose releases to try; train.py imports tinylib."),
-        ("-- python train.py", "Missing option '--package', whose releases to try."),
+        ("train.py", "Missing option '--package', the package to bisect; train.py imports tinylib."),
+        ("-- python train.py", "Missing option '--package', the package to bisect."),
         (
             "gone.py --package tinylib",
             "gone.py cannot be read (No such file or directory); expected a Python script.",
@@ -158,7 +158,7 @@ HELP = " (try 'repros bisect --help')"
             "RPR-0001 --timeout 9",
             "--timeout is for a script or a command, and RPR-0001 is a failure of the catalogue.",
         ),
-        ("RPR-0001 -- 3", "RPR-0001 takes no words after --; expected a script, or a command alone."),
+        ("RPR-0001 -- 3", "RPR-0001 takes no words after --; expected a script, or only a command."),
         (
             "train.py --package tinylib --good loss --bad lossless",
             "an output may hold --good 'loss' and --bad 'lossless' at once; expected two that exclude each other.",
