@@ -134,7 +134,7 @@ class Driver:
 
 def _workers() -> list[psutil.Process]:
     """Return the processes of runs on the nodes."""
-    return [process for process in marked() if " ".join(process.cmdline()).startswith("ray::Node")]
+    return [process for process in marked() if " ".join(process.cmdline()).startswith("ray::NodeAgent")]
 
 
 def names(processes: list[psutil.Process]) -> list[str]:

@@ -48,13 +48,13 @@ def kill_a_raylet(cluster: LocalCluster, _: Driver, rng: random.Random) -> None:
 
 def kill_the_process_of_a_node(cluster: LocalCluster, _: Driver, rng: random.Random) -> None:
     """SIGKILL the run's own process on a node."""
-    found = [process for worker in cluster.workers for process in cluster.processes(worker, "ray::Node")]
+    found = [process for worker in cluster.workers for process in cluster.processes(worker, "ray::NodeAgent")]
     rng.choice(found).kill()
 
 
 def kill_a_lease(cluster: LocalCluster, _: Driver, rng: random.Random) -> None:
     """SIGKILL the worker that holds a cell's processors."""
-    found = [process for worker in cluster.workers for process in cluster.processes(worker, "ray::run_leased")]
+    found = [process for worker in cluster.workers for process in cluster.processes(worker, "ray::run_reserved")]
     rng.choice(found).kill()
 
 

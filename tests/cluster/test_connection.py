@@ -45,9 +45,9 @@ def test_an_address_without_a_port_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = "expected 'ray', 'ray://HOST:PORT', or 'ray' with RAY_ADDRESS=HOST:PORT"
-    assert run(capsys, "ray://head") == (2, f"repros: 'ray://head' is no address of a Ray cluster; {expected}.\n")
+    assert run(capsys, "ray://head") == (2, f"repros: 'ray://head' is not an address of a Ray cluster; {expected}.\n")
     monkeypatch.setenv("RAY_ADDRESS", "head")
-    assert run(capsys, "ray") == (2, f"repros: 'head' is no address of a Ray cluster; {expected}.\n")
+    assert run(capsys, "ray") == (2, f"repros: 'head' is not an address of a Ray cluster; {expected}.\n")
 
 
 @pytest.mark.parametrize("form", ["ray://127.0.0.1:{}", "127.0.0.1:{}"])

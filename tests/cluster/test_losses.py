@@ -33,7 +33,7 @@ def start(cluster: LocalCluster, folder: Path, *more: str) -> Driver:
 def kill_lease(cluster: LocalCluster, but: set[int]) -> int:
     """Kill the worker that holds a cell's processors, another than these; return its pid."""
     while True:
-        for process in cluster.processes(cluster.workers[0], "ray::run_leased"):
+        for process in cluster.processes(cluster.workers[0], "ray::run_reserved"):
             if process.pid not in but:
                 process.kill()
                 return process.pid
@@ -68,7 +68,7 @@ def test_a_run_waits_for_a_node_and_goes_on_with_it(cluster: LocalCluster, tmp_p
 
 def test_a_process_that_is_stopped_is_given_up(cluster: LocalCluster, tmp_path: Path) -> None:
     driver = start(cluster, tmp_path)
-    (process,) = cluster.processes(cluster.workers[0], "ray::Node")
+    (process,) = cluster.processes(cluster.workers[0], "ray::NodeAgent")
     process.suspend()
     driver.check_end()
     assert {(line["variant"], line["verdict"]) for line in driver.lines()} == set(DOCUMENTED.items())

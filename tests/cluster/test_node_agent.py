@@ -140,7 +140,7 @@ ENDS = """\
 import os, pickle, signal, sys, time
 import psutil
 from concurrent.futures import ThreadPoolExecutor
-from repros.cluster.node_agent import Node, Orders
+from repros.cluster.node_agent import NodeAgent, RunSettings
 
 with open(sys.argv[1], "rb") as file:
     site, works = pickle.load(file)
@@ -155,8 +155,8 @@ def marked():
             continue
 
 
-node = Node()
-node.prepare(site, works, Orders())
+node = NodeAgent()
+node.prepare(site, works, RunSettings())
 ThreadPoolExecutor(1).submit(node.run, "1", "tiny", 0, ())
 while "sleep" not in {child.name() for child in marked()}:
     time.sleep(0.1)
