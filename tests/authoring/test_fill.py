@@ -108,7 +108,7 @@ WRONG = {
     ),
     "Kind": ("misuse", "a failure that is 'misuse' lacks 'documented'; expected the address that documents it"),
     "Affected releases": ("lightning 2.1", "affected = ['lightning 2.1'] in [tool.repro]; expected a list of version"),
-    "Processes": ("two", "processes = 'two' in [tool.repro]; expected a number of ranks from 1 to 64"),
+    "Processes": ("two", "processes = 'two' in [tool.repro]; expected a world size from 1 to 64"),
     "Fewest devices": ("3", "minimum = 3 in [tool.repro]; expected at most processes = 1"),
     "Strategies whose launcher matters": ("fsdp", "cold names 'fsdp'; expected some of the repro's strategies: auto"),
     "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; expected text of the message"),

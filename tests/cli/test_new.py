@@ -33,7 +33,7 @@ def test_from_a_filled_form(repros: Command, here: Path) -> None:
         0,
         "toys/it_breaks_twice.py\nEdit it, and check it:\n  repros check it_breaks_twice --catalogue .\n",
         (
-            "rejected: processes = 'two' in [tool.repro]; expected a number of ranks from 1 to 64\n"
+            "rejected: processes = 'two' in [tool.repro]; expected a world size from 1 to 64\n"
             'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml\n'
         ),
     )

@@ -74,7 +74,7 @@ def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester) -> No
 @pytest.mark.slow
 def test_pytest_lists_the_marker(project: pytest.Pytester) -> None:
     run_pytest(project, "--markers").stdout.fnmatch_lines(
-        ["@pytest.mark.repro(id, ...): this test is about a failure that *"]
+        ["@pytest.mark.repro(id, ...): this test is about a failure documented *"]
     )
 
 

@@ -151,7 +151,7 @@ def test_a_refused_header_is_a_collection_error(project: pytest.Pytester, asked:
     script.write_text(script.read_text("utf-8").replace("# deadline", "# dedline"), encoding="utf-8")
     result = run_pytest(project, "toys/exits.py", *asked)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"{script}:16: unknown key 'dedline' in [[]tool.repro]; expected one of: *"])
+    result.stdout.fnmatch_lines([f"{script}:13: unknown key 'dedline' in [[]tool.repro]; expected one of: *"])
     assert "Traceback" not in result.stdout.str()
 
 
