@@ -89,7 +89,7 @@ FORMER = {
     "beside": Former(r"\b[Bb]eside\b"),
     "but for, save where": Former(r"\bsave where\b|\bbut for\b"),
     "place": Former(r"\bPlaces?\b(?=[(\[\])|:=])|\bclass Places?\b", within="repros/"),
-    "Options": Former(r"\bclass Options\b|\bOptions(?=[.(])", within="repros/"),
+    "Options": Former(r"\bclass Options\b|\bOptions(?=[.(])", within="repros/cli/|repros/diagnose/|repros/scripts/"),
     "zygote": Former(r"\b[Zz]ygotes?\b|\b_zygote"),
 }
 """By the first column of the glossary's table."""

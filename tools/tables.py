@@ -55,7 +55,7 @@ TABLES: Mapping[str, Table] = {
         lambda: failures.stacks_table(load(), [*load_stacks().values()], evidence.read(EVIDENCE)),
     ),
     "costs": Table(
-        "what each stack costs", lambda: failures.costs_table([*load_stacks().values()], evidence.read(EVIDENCE))
+        "cost of each stack", lambda: failures.costs_table([*load_stacks().values()], evidence.read(EVIDENCE))
     ),
     "demand": Table("public reports of each failure", lambda: failures.demand_table(load(), _UP)),
     "articles": Table(

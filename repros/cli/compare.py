@@ -22,7 +22,7 @@ from repros.diagnose.compare.recording import Recording, record
 from repros.diagnose.compare.run import CompareResult
 from repros.diagnose.compare.run import compare as compare_runs
 from repros.diagnose.compare.text import format_result, format_runs
-from repros.diagnose.watch.session import Options, event_folder
+from repros.diagnose.watch.session import SessionOptions, event_folder
 from repros.engine.environments import ensure
 from repros.engine.environments.use import hold
 from repros.engine.own_folder import new_log_folder
@@ -112,7 +112,7 @@ def compare(
         raise click.UsageError("--stack and --python exclude each other: a stack brings its own interpreter.")
     chosen = find_interpreter(python) if python is not None else None
     programs = [ProgramCommand(command, chosen) for command in split_commands(words)]
-    options = Options(every=1, simulated=variables(gpus) if gpus is not None else {})
+    options = SessionOptions(every=1, simulated=variables(gpus) if gpus is not None else {})
     logs = new_log_folder(_LOGS)
     with contextlib.ExitStack() as folders:
         pythons = folders.enter_context(_interpreters(stack, places))
@@ -143,7 +143,7 @@ def _interpreters(names: tuple[str, str] | None, places: CatalogueLocations) -> 
         yield [ensure(stack, lambda line: show_text(err, line)) for stack in stacks]
 
 
-def _record(program: ProgramCommand, options: Options, request: Request, folder: Path, log: Path) -> Recording:
+def _record(program: ProgramCommand, options: SessionOptions, request: Request, folder: Path, log: Path) -> Recording:
     """Run a program and return its recording, which is whole: what is missing may be what differs.
 
     Raises:

@@ -83,7 +83,7 @@ def watch(
 
     report = Report(load_catalogue(places), show, only=only, skip=skip)
     also = FIRST_NAN if first_nan else ()
-    code = session.run(command, session.Options(every, only, skip, interpreter, simulated, also), report.take)
+    code = session.run(command, session.SessionOptions(every, only, skip, interpreter, simulated, also), report.take)
     report.finish()
     for line in format_summary(report):
         show_text(out, line)

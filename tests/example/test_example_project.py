@@ -107,7 +107,7 @@ def test_every_command(project: Path, repros: Repros) -> None:
     listed = repros("list", "--package", "acme", "--verbose").stdout
     assert "         failures/loader/last_batch_is_lost.py\n" in listed
     assert listed.endswith("fails on acme-2026\n")
-    assert "RPR-0001 " in repros("list").stdout, "the package's own failures are listed beside it"
+    assert "RPR-0001 " in repros("list").stdout, "the package's own failures are listed as well"
     assert "  repros run ACME-0001\n" in repros("show", "last_batch_is_lost").stdout
 
     audit = repros("audit", "pyproject.toml", "--verbose", code=1).stdout
@@ -129,13 +129,13 @@ def test_every_command(project: Path, repros: Repros) -> None:
     assert refused.startswith("repros: failures/lost.py is in the catalogue ")
     assert json.loads(repros("export", "ACME-0001", "--osv", "-o", "-").stdout)["id"] == "x_ACME-0001"
 
-    (stranger := project / "stranger.py").write_text("import acme, json\nassert acme.batches([1], 4)\n", "utf-8")
-    assert "AssertionError" in repros("try", "stranger.py", "--stack", "acme-2026", code=1).stdout
-    assert "acme==1.2 clean" in repros("try", "stranger.py", "--stack", "acme-2026", "--with", "acme==1.2").stdout
-    assert "made no step" in repros("compare", "--", sys.executable, "stranger.py", code=2).stderr
-    repros("reduce", "stranger.py", "--stack", "acme-2026", "--output", "stranger.py", "--force")
-    assert stranger.read_text("utf-8") == "import acme\n\nassert acme.batches([1], 4)\n"
-    stranger.unlink()
+    (untrusted := project / "untrusted.py").write_text("import acme, json\nassert acme.batches([1], 4)\n", "utf-8")
+    assert "AssertionError" in repros("try", "untrusted.py", "--stack", "acme-2026", code=1).stdout
+    assert "acme==1.2 clean" in repros("try", "untrusted.py", "--stack", "acme-2026", "--with", "acme==1.2").stdout
+    assert "made no step" in repros("compare", "--", sys.executable, "untrusted.py", code=2).stderr
+    repros("reduce", "untrusted.py", "--stack", "acme-2026", "--output", "untrusted.py", "--force")
+    assert untrusted.read_text("utf-8") == "import acme\n\nassert acme.batches([1], 4)\n"
+    untrusted.unlink()
 
     assert files_of_the_package() == before, "nothing is written into the package"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.diagnose.watch.inside.watch import Options
+from repros.diagnose.watch.inside.watch import WatchOptions
 from repros.inside import contract
 from repros.simulated_gpus import variables
 
@@ -101,8 +101,8 @@ def test_the_folder_comes_first_and_once_and_the_rest_stays(present: str | None,
 
 
 def test_options_arrive_as_they_were_given() -> None:
-    chosen = Options("/events", 7, frozenset({"eval_mode", "state"}), frozenset({"crash"}))
-    for options in (Options("/events"), chosen, chosen._replace(also=frozenset({"nan"}))):
+    chosen = WatchOptions("/events", 7, frozenset({"eval_mode", "state"}), frozenset({"crash"}))
+    for options in (WatchOptions("/events"), chosen, chosen._replace(also=frozenset({"nan"}))):
         environ = options.to_environ()
         assert {*environ} == {*contract.WATCH_VARIABLES}
-        assert Options.from_environ(environ) == options
+        assert WatchOptions.from_environ(environ) == options

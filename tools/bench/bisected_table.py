@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs/usage.md"
 
 def body(kept: Mapping[str, Any]) -> str:
     """Return the sentence and the table, from the kept figures."""
-    busy = " that other programs used, too" if kept["machine"]["busy"] else ""
+    busy = " that other programs used as well" if kept["machine"]["busy"] else ""
     sentence = (
         f"Processor seconds for one release of {kept['package']} on the stack `{kept['stack']}` ({kept['repro']},"
         f" {kept['at'][:10]}, wheels in uv's cache, on {count(kept['machine']['processors'], 'core')}{busy}):"

@@ -38,7 +38,7 @@ def body(scale: Mapping[str, Any]) -> str:
 def _measured(scale: Mapping[str, Any]) -> str:
     hand, machine = scale["by_hand"], scale["machine"]
     which = "The whole catalogue" if scale["every"] == 1 else f"One failure in {scale['every']} of the catalogue"
-    busy = "; other programs used it, too: the seconds mean little, and the plans are for a machine without them"
+    busy = "; other programs used it as well: the seconds mean little, and the plans are for a machine without them"
     busy = busy if machine["busy"] else ""
     disagreed = scale["disagreed"]
     hangs = f"; the {hand['hangs']} that hang as documented count with their deadline" if hand["hangs"] else ""
@@ -74,10 +74,10 @@ def _machines(scale: Mapping[str, Any]) -> str:
 def _limits(scale: Mapping[str, Any]) -> str:
     runner = scale["here"][-1]["runner"]
     return (
-        "A plan is the same schedule, simulated on an inventory: as `repros matrix --dry-run` does it, from the seconds"
-        " in the evidence; or from those that the cells took in the run on all cores (for that run, in the"
-        " run on one core). In parentheses is how far a plan is from what was measured. It knows nothing of a machine"
-        " but cores, memory (4 GiB for each core) and GPUs. A cluster counts as one machine. Cells on `cuda` have never"
+        "A plan is the same schedule, simulated on an inventory: from the seconds in the evidence, like `repros matrix"
+        " --dry-run`, or from the seconds of the cells in the run on all cores (for that run, in the run on one core)."
+        " Parentheses contain the difference between plan and measurement. A plan considers only cores, memory (4 GiB"
+        " for each core) and GPUs. A cluster counts as one machine. Cells on `cuda` have never"
         " been measured: each counts as the median cell, and none was run by hand, so there is no ratio. No machine is"
         f" faster than the longest cell, {scale['longest']:.0f} s; nor than the runner, which is one process and used"
         f" {runner:.0f} processor seconds."

@@ -84,7 +84,7 @@ def main() -> None:
         if not scripts or thread["script"] in scripts:
             found = bisect(thread)
             # Read again: another run may have written in the meantime.
-            write_threads([{**each, "found": found} if each == thread else each for each in read_threads()])
+            write_threads([{**other, "found": found} if other == thread else other for other in read_threads()])
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ def body(threads: Sequence[Mapping[str, Any]]) -> str:
     alone = sum(agrees(thread) and "changelog" not in thread for thread in threads)
     sentence = (
         f"For {len(threads)} public threads that name releases, a small script each was bisected ({days[-1]}, on two "
-        f"cores that many other programs used, too). In {alike} of them the change lies where the thread says; {alone} "
+        f"cores that many other programs used as well). In {alike} of them the thread names the same releases; {alone} "
         f"of these name the releases without the help of upstream's changelog. Of {posted} the script as posted was "
-        "bisected, too, and changes on the same release."
+        "bisected as well, and changes on the same release."
     )
     rows = ["| Thread | What changed | It names | Found | Releases asked | Seconds |", "|---|---|---|---|---|---|"]
     for thread in threads:

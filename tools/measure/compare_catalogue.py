@@ -28,7 +28,7 @@ from unittest import mock
 from repros.diagnose.compare.inside.request import Request
 from repros.diagnose.compare.recording import Recording, record
 from repros.diagnose.compare.run import compare
-from repros.diagnose.watch.session import Options
+from repros.diagnose.watch.session import SessionOptions
 from repros.engine import catalogue
 from repros.engine.environments import ensure
 from repros.engine.stacks import stack
@@ -108,7 +108,7 @@ def record_variant(repro: Repro, variant: Variant, pythons: tuple[Path, Path], f
         os.chdir(folder / "work")
         try:
             command = ["timeout", str(DEADLINE), str(python), *script]
-            made = record(command, Options(every=1), Request(STEPS, 0), folder, folder / "output.log")
+            made = record(command, SessionOptions(every=1), Request(STEPS, 0), folder, folder / "output.log")
         finally:
             os.chdir(here)
     shutil.rmtree(folder / "work", ignore_errors=True)

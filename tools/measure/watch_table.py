@@ -230,7 +230,7 @@ def cost(part: str) -> str:
     kept = read_bench()[part]
     rounds = min(timing["rounds"] for timing in kept["networks"].values())
     where = f"{kept['machine']['processors']} processors, {count(rounds, 'round')}, {kept['at'][:10]}"
-    busy = ", while other programs used the machine, too" if kept["machine"]["busy"] else ""
+    busy = ", while other programs used the machine as well" if kept["machine"]["busy"] else ""
     head, *body = watch_rows(kept)
     lines = [head, ["---"] * len(head), *body]
     return f"Measured on {where}{busy}.\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -59,7 +59,7 @@ class Source:
     def scripts(self) -> Mapping[str, str]:
         """Failing and fixed variant of each repro by id, pinned to its reference stack, for `uv run`.
 
-        A page and a file have it. A script that cannot be exported is there as it is.
+        A script that cannot be exported is there as it is.
         """
         return {repro.id: self._standalone(repro) for repro in self.catalogue}
 

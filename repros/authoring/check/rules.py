@@ -60,7 +60,7 @@ class CheckedScript:
 
     repro: Repro
     places: CatalogueLocations = PACKAGE
-    """The catalogues in use, whose stacks can be its home."""
+    """The catalogues in use, whose stacks can be its reference stack."""
 
     @property
     def path(self) -> Path:

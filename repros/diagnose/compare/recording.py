@@ -154,7 +154,9 @@ def _merged(records: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
     return merged
 
 
-def record(command: Sequence[str], options: session.Options, request: Request, folder: Path, log: Path) -> Recording:
+def record(
+    command: Sequence[str], options: session.SessionOptions, request: Request, folder: Path, log: Path
+) -> Recording:
     """Run a program to its end and record it.
 
     Args:

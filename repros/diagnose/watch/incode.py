@@ -15,7 +15,7 @@ from repros.diagnose.watch.events import EventFolder
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import Identified
 from repros.diagnose.watch.inside import install
-from repros.diagnose.watch.inside.watch import Options
+from repros.diagnose.watch.inside.watch import WatchOptions
 from repros.diagnose.watch.names import FIRST_NAN, refuse_unknown_checks
 from repros.diagnose.watch.report import Found, Report
 from repros.engine import catalogue
@@ -78,7 +78,7 @@ def watching(
         return
     _loaded[:] = _loaded or catalogue.load().repros
     folder = tempfile.mkdtemp(prefix="repros-watch-")
-    options = Options(folder, every, only, skip, also)
+    options = WatchOptions(folder, every, only, skip, also)
     report, events, over = Report(_loaded, show, only=only, skip=skip), EventFolder(Path(folder)), threading.Event()
     owner, before = os.getpid(), install.installed[0].options if install.installed else None
     with changed_environ({**options.to_environ(), "PYTHONPATH": contract.python_path(os.environ.get("PYTHONPATH"))}):

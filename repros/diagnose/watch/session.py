@@ -26,7 +26,7 @@ _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT")
 
 
 @dataclass(frozen=True)
-class Options:
+class SessionOptions:
     """The options of the command."""
 
     every: int = 0
@@ -43,14 +43,14 @@ class Options:
         """Return the environment variables of the program."""
         kept = {name: value for name, value in os.environ.items() if name not in contract.WATCH_VARIABLES}
         chosen = (frozenset(self.only), frozenset(self.skip), frozenset(self.also))
-        ours = watch.Options(str(folder), self.every, *chosen).to_environ()
+        ours = watch.WatchOptions(str(folder), self.every, *chosen).to_environ()
         ours["PYTHONPATH"] = contract.python_path(kept.get("PYTHONPATH"))
         if self.python is not None:
             ours["PATH"] = contract.path_with(str(self.python.parent), kept.get("PATH"))
         return program_environ(kept | ours, self.simulated) if self.simulated else kept | ours
 
 
-def run(command: Sequence[str], options: Options, take: Callable[[Event], None]) -> int:
+def run(command: Sequence[str], options: SessionOptions, take: Callable[[Event], None]) -> int:
     """Run a program to its end and return its exit code, 128 plus the number of the signal that ended it.
 
     Args:
@@ -68,7 +68,7 @@ def run(command: Sequence[str], options: Options, take: Callable[[Event], None])
 def run_in(
     folder: Path,
     command: Sequence[str],
-    options: Options,
+    options: SessionOptions,
     take: Callable[[Event], None],
     output: IO[bytes] | None = None,
 ) -> int:

@@ -53,7 +53,7 @@ class Subclasses(Replacements):
 
 
 def _written(code: Code, class_: ast.ClassDef, foreign: set[str]) -> Iterator[tuple[Edit, ...]]:
-    """Yield the edits for each attribute of a class, but for those that others than `self` have, too."""
+    """Yield the edits for each attribute of a class, except those that other objects than `self` also have."""
     texts = in_text(code.tree)
     attributes: dict[str, list[ast.Attribute]] = defaultdict(list)
     for node in ast.walk(class_):

@@ -20,7 +20,7 @@ class Unwrapped(Edits):
         self._conditions = conditions
 
     def reductions(self, code: Code) -> list[Edit]:
-        """Return an edit for each block that may stand alone."""
+        """Return an edit for each block that may replace its statement."""
         return [edit for node in statements_of(code.tree) for edit in self._edits(code, node)]
 
     def _edits(self, code: Code, node: ast.stmt) -> Iterator[Edit]:
@@ -41,7 +41,7 @@ class Unwrapped(Edits):
 
 
 class Guards(Unwrapped):
-    """What runs if the script is no module, so that it stands with the rest."""
+    """The code that runs if the script is the main module, and that may follow the other statements."""
 
     def _edits(self, code: Code, node: ast.stmt) -> Iterator[Edit]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'":

@@ -178,6 +178,6 @@ def instead(code: Code, use: ast.expr, value: ast.expr, text: str | None = None)
     is_alone = isinstance(value, ATOMS) or isinstance(parent, ast.keyword | ast.Assign | ast.Return | ast.Expr)
     is_alone |= isinstance(parent, ast.Call) and use is not parent.func
     own = code.of(value) if text is None else text
-    # Its lines may be one expression only within the brackets that they stood in.
+    # Its lines may be one expression only within their brackets.
     own = ast.unparse(ast.parse(f"({own})", mode="eval")) if "\n" in own else own
     return own if is_alone else f"({own})"

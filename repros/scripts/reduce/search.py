@@ -58,7 +58,7 @@ class Search:
     keeps_conditions: bool = False
     """Whether each `if` keeps its condition: without it, any code that prints a text of --text would be interesting."""
     keeps_ranks: bool = False
-    """Whether the number of ranks must stay: the script starts them itself."""
+    """Whether the world size is fixed, because the script starts its ranks itself."""
     report_progress: Callable[[str], None] = lambda _: None
     tried: int = 0
     """Candidates that were run."""

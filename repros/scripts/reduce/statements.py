@@ -20,7 +20,7 @@ class Statements:
     depth: int
 
     def reductions(self, code: Code) -> list[ast.stmt]:
-        """Return the statements, but for a `pass`, which stands where something must."""
+        """Return the statements, except a `pass`, which fills an empty block."""
         nodes = (node for node in statements_of(code.tree) if _depth(code, node) == self.depth)
         return sorted((node for node in nodes if not isinstance(node, ast.Pass)), key=lambda node: node.lineno)
 
@@ -56,7 +56,7 @@ class Unread:
     """Each statement that does nothing but bind names which nothing reads: what other passes leave behind."""
 
     def reductions(self, code: Code) -> list[ast.stmt]:
-        """Return the statements, but for those of a class, which a library may look for."""
+        """Return the statements, except those of a class, which a library may look up."""
         nodes = [*ast.walk(code.tree)]
         read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         read |= {f"self.{node.attr}" for node in nodes if isinstance(node, ast.Attribute) and _is_read(node)}

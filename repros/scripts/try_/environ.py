@@ -23,7 +23,7 @@ _KEPT = re.compile(
 """An allowlist, since a secret may have any name."""
 _HARMLESS = re.compile(r"TOKENIZERS_PARALLELISM")
 _USER_FOLDERS = re.compile(r"(?!CUDA_|REPROS_)[A-Z]+_\w*(HOME|DIR|CACHE|FILE)")
-"""Variables that name folders of the user, which the script cannot read; libraries then use those below its home."""
+"""Variables that name folders of the user, which the script cannot read; libraries use its home folder instead."""
 _PROXY = re.compile(r"(https?|all|no)_proxy", re.IGNORECASE)
 _LOOPBACK = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 

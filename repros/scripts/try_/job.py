@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.diagnose.watch.inside.watch import Options as WatchOptions
+from repros.diagnose.watch.inside.watch import WatchOptions
 from repros.engine import launch
 from repros.engine.launch import Job
 from repros.engine.launch.environ import for_device

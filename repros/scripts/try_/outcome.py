@@ -97,7 +97,7 @@ def classify(observation: Observation, ranks: int, folder: Path | None) -> Scrip
 
     Args:
         observation: the run.
-        ranks: the number of ranks expected.
+        ranks: the expected world size.
         folder: the working folder of the run, which contains the script; None if unknown.
     """
     if observation.broken:

@@ -36,13 +36,13 @@ class SandboxServers(Servers):
         """
         super().__init__(logs, report_progress)
         self.folder = Path(tempfile.mkdtemp(prefix="repros-"))
-        """The folder with the home that all runs share."""
+        """The folder with the home folder of all runs."""
         for name in (HOME, TEMPORARY):
             (self.folder / name).mkdir()
         self._network, self._gpus = network, gpus
 
     def close(self) -> None:
-        """End every server, and delete the home."""
+        """End every server, and delete the home folder."""
         super().close()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -71,14 +71,14 @@ def test_attention_refuses_what_pytorch_refuses() -> None:
     given, integers = [some(4, 4, 6, 8) for _ in range(3)], MASKS["bools"].long()
     with pytest.raises(RuntimeError) as here:
         F.scaled_dot_product_attention(*given, attn_mask=integers)
-    there = [each.cuda() for each in given]
+    there = [tensor.cuda() for tensor in given]
     with pytest.raises(RuntimeError) as refused:
         F.scaled_dot_product_attention(*there, attn_mask=integers.cuda())
     assert str(refused.value).splitlines()[0] == str(here.value).splitlines()[0]
     # Only "math" refuses both; the fused ones take them on a GPU, against PyTorch's documentation.
     with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set when is_causal=True"):
         F.scaled_dot_product_attention(
-            *(each.double() for each in there), attn_mask=MASKS["numbers"].double().cuda(), is_causal=True
+            *(tensor.double() for tensor in there), attn_mask=MASKS["numbers"].double().cuda(), is_causal=True
         )
 
 
@@ -119,7 +119,7 @@ def test_an_algorithm_that_a_gpu_lacks_is_refused_with_the_reason() -> None:
         assert F.scaled_dot_product_attention(*half).shape == half[0].shape
         with pytest.raises(RuntimeError, match="No available kernel"):
             F.scaled_dot_product_attention(*single)
-    assert any("query, key and value to all be of dtype: {Half, BFloat16}" in str(each.message) for each in reasons)
+    assert any("query, key and value to all be of dtype: {Half, BFloat16}" in str(reason.message) for reason in reasons)
 
 
 @needs_choice
@@ -130,8 +130,8 @@ def test_pytorch_asks_which_algorithms_can_be_taken() -> None:
         return cuda.SDPAParams(*given, None, 0.0, False, *([False] if TORCH >= (2, 5) else []))
 
     single, half = three(2, 4, 8, 16), three(2, 4, 8, 16, dtype=torch.float16)
-    assert [cuda.can_use_flash_attention(parameters(each)) for each in (single, half)] == [False, True]
-    assert [cuda.can_use_efficient_attention(parameters(each)) for each in (single, half)] == [True, True]
+    assert [cuda.can_use_flash_attention(parameters(query)) for query in (single, half)] == [False, True]
+    assert [cuda.can_use_efficient_attention(parameters(query)) for query in (single, half)] == [True, True]
 
 
 @needs_choice
@@ -154,7 +154,7 @@ def test_a_fused_operator_has_the_shapes_that_pytorch_expects(name: str) -> None
     rest = (None, True) if name == "efficient" else ()
     given = three(2, 4, 40, 16, dtype=torch.float16)
     with FakeTensorMode() as mode:
-        expected = operator(*(mode.from_tensor(each) for each in given), *rest)
+        expected = operator(*(mode.from_tensor(tensor) for tensor in given), *rest)
     got = operator(*given, *rest)
     for there, here in list(zip(expected, got))[:2]:  # `strict` is from Python 3.10
         assert (there.shape, there.stride(), there.dtype, there.device) == (
@@ -173,7 +173,7 @@ def shard_heads(_rank: int) -> list[float]:
     mesh = init_device_mesh("cuda", (2,))
     q = distribute_tensor(some(2, 4, 8, 16).cuda(), mesh, [Shard(1)]).requires_grad_()
     F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
-    return [float(each) for each in q.grad.full_tensor().cpu().flatten()]
+    return [float(value) for value in q.grad.full_tensor().cpu().flatten()]
 
 
 @pytest.mark.skipif(TORCH < (2, 6), reason="DTensor's public module is from 2.5 on, its causal attention from 2.6")

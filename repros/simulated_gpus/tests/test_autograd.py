@@ -220,7 +220,7 @@ def a_model_on_two_devices_has_the_cpus_gradients() -> None:
         return [parameter.grad for part in (near, far) for parameter in part.parameters()]
 
     ours = gradients("cuda:0", "cuda:1")
-    assert [str(each.device) for each in ours] == ["cuda:0"] * 2 + ["cuda:1"] * 2
+    assert [str(tensor.device) for tensor in ours] == ["cuda:0"] * 2 + ["cuda:1"] * 2
     assert all(torch.equal(each.cpu(), host) for each, host in zip(ours, gradients("cpu", "cpu"), strict=True))
     assert torch.cuda.current_device() == 0
 

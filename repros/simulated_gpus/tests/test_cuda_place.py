@@ -287,7 +287,7 @@ def test_the_devices_can_draw_the_cpu_s_random_numbers(in_place: Run) -> None:
         def drawn(*devices):
             torch.manual_seed(3)
             ones = [torch.ones(50, device=device) for device in devices]
-            return [torch.nn.functional.dropout(each + torch.rand_like(each)).tolist() for each in ones]
+            return [torch.nn.functional.dropout(tensor + torch.rand_like(tensor)).tolist() for tensor in ones]
 
         print(drawn("cuda", "cpu", "cuda:1") == drawn("cpu", "cpu", "cpu"))
         own = [torch.rand(2, device="cuda", generator=torch.Generator("cuda").manual_seed(5)).tolist() for _ in "12"]

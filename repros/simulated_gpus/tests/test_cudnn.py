@@ -69,11 +69,11 @@ def test_its_gradients_are_those_without_cudnn(name: str, packed: bool) -> None:
             output, state = layer(given)
             output = output.data if packed else output
             states = state if isinstance(state, tuple) else (state,)
-            loss = output.square().sum() + sum(each.sum() for each in states)
+            loss = output.square().sum() + sum(tensor.sum() for tensor in states)
         assert (type(output.grad_fn).__name__ == "CudnnRnnBackward0") == enabled
         loss.backward(retain_graph=True)
         loss.backward()
-        found.append([output, *states, x.grad, *(each.grad for each in layer.parameters())])
+        found.append([output, *states, x.grad, *(tensor.grad for tensor in layer.parameters())])
     assert all(torch.equal(here, there) for here, there in zip(*found))
 
 

@@ -77,7 +77,7 @@ def _train(rank: int, device: str, recipe: dict[str, Any]) -> tuple[list[Bits], 
             loss.backward()
             optimizer.step()
             losses.append(Bits.of(loss))
-    weights, buffers = ([Bits.of(each) for each in tensors] for tensors in (net.parameters(), net.buffers()))
+    weights, buffers = ([Bits.of(tensor) for tensor in tensors] for tensors in (net.parameters(), net.buffers()))
     return losses, weights, buffers
 
 

@@ -27,10 +27,10 @@ def tensors(device: str) -> list[Any]:
 def test_a_change_in_place_is_the_cpu_s_and_counts_once(sim: Any, name: str) -> None:
     changed = {device: tensors(device) for device in ("cpu", "cuda")}
     for lists in changed.values():
-        before = [each._version for each in lists]
+        before = [tensor._version for tensor in lists]
         with torch.no_grad():
             getattr(torch, name)(lists, *IN_PLACE[name])
-        assert [each._version for each in lists] == [before[0] + 1, before[1] + 2, before[2] + 2]
+        assert [tensor._version for tensor in lists] == [before[0] + 1, before[1] + 2, before[2] + 2]
     assert all(torch.equal(host, device.cpu()) for host, device in zip(*changed.values(), strict=True))
 
 
@@ -40,7 +40,7 @@ def test_results_are_memory_of_the_device(sim: Any, name: str) -> None:
     before = torch.cuda.memory_allocated(1)
     results = getattr(torch, name)(given)
     assert torch.cuda.memory_allocated(1) == before + 3 * 512
-    assert {str(each.device) for each in results} == {"cuda:1"}
+    assert {str(tensor.device) for tensor in results} == {"cuda:1"}
     assert all(
         torch.equal(host, device.cpu())
         for host, device in zip(getattr(torch, name)(tensors("cpu")), results, strict=True)
@@ -59,7 +59,7 @@ def test_gradients_see_a_change(sim: Any) -> None:
 def test_each_tensor_of_a_list_may_be_on_another_device(sim: Any) -> None:
     both = [torch.ones(2, device="cuda:0"), torch.ones(2, device="cuda:1")]
     torch._foreach_add_(both, 1.0)
-    assert [each.tolist() for each in both] == [[2.0, 2.0]] * 2
+    assert [tensor.tolist() for tensor in both] == [[2.0, 2.0]] * 2
     with pytest.raises(RuntimeError, match="on the same device"):
         torch._foreach_add_([torch.ones(2, device="cuda")], [torch.ones(2)])
 

@@ -171,7 +171,7 @@ def _fsdp2(rank: int, device: str, folder: str) -> list[Any]:
 def test_fsdp2_trains_and_resumes_bit_for_bit_as_on_the_cpu(ranks: Ranks, tmp_path: Path) -> None:
     on_sim = ranks.call(_fsdp2, "cuda", str(tmp_path))
     assert _without_devices([[answer[0], answer[2]] for answer in on_sim]) == _without_devices(
-        [each[:2] for each in ranks.call(_ddp)]
+        [result[:2] for result in ranks.call(_ddp)]
     )
     assert all(bits.device == "cuda" for answer in on_sim for bits in (*answer[0], *answer[2].values(), *answer[3]))
     if TORCH < (2, 7):
@@ -215,7 +215,7 @@ def _cast_after_sharding(_rank: int) -> list[str]:
     fully_shard(model, mesh=mesh)
     model.to(torch.float64)
     model(torch.ones(2, 4, device="cuda", dtype=torch.float64)).sum().backward()
-    return [str(each.grad.dtype) for each in model.parameters()]
+    return [str(tensor.grad.dtype) for tensor in model.parameters()]
 
 
 @needs_fsdp2

@@ -78,8 +78,8 @@ def test_a_capture_runs_nothing() -> None:
 
 
 def test_is_current_stream_capturing_tells_where_it_is_asked() -> None:
-    _, told = captured(lambda: (torch.ones(1, device="cuda"), torch.cuda.is_current_stream_capturing())[1])
-    assert told
+    _, is_capturing = captured(lambda: (torch.ones(1, device="cuda"), torch.cuda.is_current_stream_capturing())[1])
+    assert is_capturing
     assert not torch.cuda.is_current_stream_capturing()
 
 
@@ -95,7 +95,7 @@ def test_each_replay_draws_new_numbers() -> None:
 
 
 def test_the_whole_network_is_captured() -> None:
-    """The example of PyTorch's notes on CUDA graphs, beside the same steps without a graph."""
+    """The example of PyTorch's notes on CUDA graphs, and the same steps without a graph."""
     net = make_net()
     data, target = torch.randn(5, 16, 4).cuda(), torch.randn(5, 16, 2).cuda()
     x, y = torch.zeros_like(data[0]), torch.zeros_like(target[0])
@@ -227,7 +227,7 @@ def seed():
         own.manual_seed(1)
 
 seed()
-eager = [[each.tolist() for each in draw()] for _ in range(3)]
+eager = [[tensor.tolist() for tensor in draw()] for _ in range(3)]
 seed()
 if own is not None:
     graph.register_generator_state(own)
@@ -236,7 +236,7 @@ with torch.cuda.graph(graph):
 replayed = []
 for _ in range(3):
     graph.replay()
-    replayed.append([each.tolist() for each in drawn])
+    replayed.append([tensor.tolist() for tensor in drawn])
 print(replayed == eager)
 """
 

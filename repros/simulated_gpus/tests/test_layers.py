@@ -16,11 +16,11 @@ F = torch.nn.functional
 
 def results(call: Any, *inputs: Any, device: Any) -> list[Any]:
     """Return a call's result on a device and the gradients of its inputs, moved to the CPU."""
-    there = [each.detach().to(device).requires_grad_() for each in inputs]
+    there = [tensor.detach().to(device).requires_grad_() for tensor in inputs]
     given = call(*there)
     (given * torch.arange(float(given.numel()), device=device).reshape(given.shape)).sum().backward()
     assert given.device.type == device
-    return [each.detach().cpu() for each in (given, *(parameter.grad for parameter in there))]
+    return [tensor.detach().cpu() for tensor in (given, *(parameter.grad for parameter in there))]
 
 
 def on_both(call: Any, *inputs: Any) -> Any:
@@ -82,7 +82,7 @@ def test_a_product_of_half_types_may_be_wider(product: Any, shapes: Any) -> None
     given = [some(*shape).bfloat16().cuda() for shape in shapes]
     wide = product(*given, out_dtype=torch.float32)
     assert wide.dtype == torch.float32
-    assert torch.equal(wide, product(*(each.float() for each in given)))
+    assert torch.equal(wide, product(*(tensor.float() for tensor in given)))
     out = torch.empty(0, device="cuda")
     assert product(*given, out_dtype=torch.float32, out=out) is out
     assert torch.equal(out, wide)
@@ -137,7 +137,7 @@ def test_a_recurrent_layer_does_what_it_does_on_the_cpu(layer: Any, bias: Any) -
         named = dict(zip(names, parameters))  # `strict` is from Python 3.10
         return torch.func.functional_call(there, named, (x,))[0]
 
-    shapes = [each.shape for each in getattr(torch.nn, layer)(3, 4, **settings).parameters()]
+    shapes = [tensor.shape for tensor in getattr(torch.nn, layer)(3, 4, **settings).parameters()]
     # In float64: both sum in an order of their own, and over five steps float32's error depends on the processor.
     inputs = (some(5, 2, 3).double(), *(some(*shape).double() for shape in shapes))
     for here, there in on_both(run, *inputs):

@@ -55,7 +55,7 @@ OPERATIONS: dict[str, Any] = {
     "softmax": lambda x: torch.softmax(x, -1),
     "transposed": lambda x: x.transpose(1, 2).contiguous(),
     "copy": lambda x: x.clone(),
-    "unbound": lambda x: torch.nested.nested_tensor([each + 1 for each in x.unbind()], device=x.device),
+    "unbound": lambda x: torch.nested.nested_tensor([tensor + 1 for tensor in x.unbind()], device=x.device),
 }
 
 

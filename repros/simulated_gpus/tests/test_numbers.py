@@ -38,8 +38,8 @@ def outcome(call: Any, *arguments: Any) -> Any:
     except RuntimeError as error:
         return str(error).replace("cuda:0", "cpu").splitlines()[0]
     given = result if isinstance(result, list) else [result]
-    hosts = [each.cpu().contiguous() for each in given]
-    return [(each.dtype, each.shape, bytes(each.reshape(-1).view(torch.uint8).tolist())) for each in hosts]
+    hosts = [tensor.cpu().contiguous() for tensor in given]
+    return [(tensor.dtype, tensor.shape, bytes(tensor.reshape(-1).view(torch.uint8).tolist())) for tensor in hosts]
 
 
 def tensors(kind: str) -> list[Any]:
@@ -66,7 +66,7 @@ def test_a_number_beside_lists(sim: Any, name: str, kind: str) -> None:
 
     for number in NUMBERS:
         hosts = tensors(kind)
-        devices = [each.cuda() for each in hosts]
+        devices = [tensor.cuda() for tensor in hosts]
         numbers = ON_LISTS[name](number, len(hosts))
 
         def run(lists: list[Any], numbers: Any = numbers) -> list[Any]:
@@ -83,7 +83,10 @@ def test_a_number_beside_a_list_of_large_tensors_and_of_gaps(sim: Any, name: str
 
     torch.manual_seed(0)
     hosts = [torch.randn(200, 200), torch.randn(40, 3).t(), torch.randn(8, 8)[:, ::3], torch.randn(7)]
-    devices = [each.cuda() for each in hosts[:2]] + [torch.randn(8, 8).cuda()[:, ::3].copy_(hosts[2]), hosts[3].cuda()]
+    devices = [tensor.cuda() for tensor in hosts[:2]] + [
+        torch.randn(8, 8).cuda()[:, ::3].copy_(hosts[2]),
+        hosts[3].cuda(),
+    ]
     for lists in (hosts, devices):
         getattr(torch, name)(lists, ON_LISTS[name](0.1, len(lists)))
     assert all(torch.equal(device.cpu(), host) for device, host in zip(devices, hosts))

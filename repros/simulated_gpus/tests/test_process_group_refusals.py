@@ -100,10 +100,10 @@ def test_two_ranks_on_one_device_are_refused_in_nccls_words(
 ) -> None:
     with ThreadPoolExecutor() as both:
         ended = list(both.map(lambda rank: run_python(ONE_DEVICE, rank, str(tmp_path), chosen), "01"))
-    words = [line for each in ended for line in each.stderr.splitlines() if "Duplicate GPU detected" in line]
+    words = [line for process in ended for line in process.stderr.splitlines() if "Duplicate GPU detected" in line]
     if chosen == "chosen":
-        assert [each.returncode for each in ended] == [0, 0]
+        assert [process.returncode for process in ended] == [0, 0]
     else:  # the first rank finds no other device in the store, and waits in its collective
-        assert all(each.returncode for each in ended)
+        assert all(process.returncode for process in ended)
         assert any(re.search(r"rank [01] and rank [01] both on CUDA device 1000$", line) for line in words), ended
-        assert any("DistBackendError: NCCL error in:" in each.stderr for each in ended)
+        assert any("DistBackendError: NCCL error in:" in process.stderr for process in ended)

@@ -41,7 +41,7 @@ def project(tmp_path: Path, root: Path) -> Any:
 
     def run(*options: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
         """Run pytest in a process without simulated GPUs."""
-        places = [each for each in os.environ["PYTHONPATH"].split(os.pathsep) if not each.endswith("inside/site")]
+        places = [folder for folder in os.environ["PYTHONPATH"].split(os.pathsep) if not folder.endswith("inside/site")]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_SIM", "PYTEST"))}
         script = f"import sys; {before}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
         return subprocess.run(

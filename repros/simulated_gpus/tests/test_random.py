@@ -113,10 +113,10 @@ def test_a_tensor_is_filled_in_the_order_of_its_memory() -> None:
     transposed = torch.empty(3, 2, device="cuda").t().uniform_()
     assert torch.equal(transposed.t().flatten(), flat)
     torch.manual_seed(0)
-    apart = torch.zeros(3, 4, device="cuda")
-    apart[:, ::2].uniform_()
-    assert torch.equal(apart[:, ::2].flatten(), flat)
-    assert not apart[:, 1::2].any()
+    strided = torch.zeros(3, 4, device="cuda")
+    strided[:, ::2].uniform_()
+    assert torch.equal(strided[:, ::2].flatten(), flat)
+    assert not strided[:, 1::2].any()
 
 
 @pytest.mark.parametrize("shape", [(64,), (5,), (6,), (8, 3)])

@@ -54,7 +54,8 @@ def results(device: str, steps: list[tuple[str, int, int, int]]) -> list[tuple[A
         except RuntimeError as error:
             refused.append((name, str(error).partition("\n")[0]))
     return refused + [
-        (each.tolist(), each.stride(), each._version, str(each.dtype), each.untyped_storage().nbytes()) for each in pool
+        (tensor.tolist(), tensor.stride(), tensor._version, str(tensor.dtype), tensor.untyped_storage().nbytes())
+        for tensor in pool
     ]
 
 

@@ -150,8 +150,8 @@ try:
 except torch.cuda.OutOfMemoryError as error:
     print(error)
 """
-    apart, fragmented = run_python(script, REPROS_SIM_MEMORY=str(56 << 20)).stdout.splitlines()
-    assert "24.00 MiB" in apart  # still in use; whole segments were released
+    separate, fragmented = run_python(script, REPROS_SIM_MEMORY=str(56 << 20)).stdout.splitlines()
+    assert "24.00 MiB" in separate  # still in use; whole segments were released
     words = "32.00 MiB is reserved by PyTorch but unallocated" if TORCH >= (2, 1) else "40.00 MiB reserved in total"
     assert words in fragmented
 

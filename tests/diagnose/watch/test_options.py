@@ -8,14 +8,14 @@ import pytest
 
 from repros.diagnose.watch import lightning_callback
 from repros.diagnose.watch.inside.events import Events
-from repros.diagnose.watch.inside.watch import Options, Watch
+from repros.diagnose.watch.inside.watch import Watch, WatchOptions
 from repros.model.errors import ReprosError
 
 
 def watch(folder: Path, every: int = 0, only: str = "", skip: str = "", also: str = "") -> Watch:
     made = Watch(Events(None))
     chosen = (frozenset(words.split()) for words in (only, skip, also))
-    made.begin(Options(str(folder), every, *chosen))
+    made.begin(WatchOptions(str(folder), every, *chosen))
     return made
 
 

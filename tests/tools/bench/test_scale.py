@@ -156,7 +156,7 @@ def test_the_table_of_a_bisection_adds_the_steps() -> None:
         ],
     }
     text = bisected_table.body(kept)
-    assert "on 2 cores that other programs used, too" in " ".join(text.split())
+    assert "on 2 cores that other programs used as well" in " ".join(text.split())
     assert "| 2.0.6, with 1 package that the stack does not have | 3.6 | 0.6 | 6.5 | 5.1 | 15.8 |\n" in text
 
 

@@ -50,7 +50,7 @@ def run(
         ]
         with _started_in(place, environ(python, Path(folder)) | ({} if on_gpus else CPU_ONLY)):
             begun = time.monotonic()
-            code = session.run(words, session.Options(1000), take)
+            code = session.run(words, session.SessionOptions(1000), take)
     report.finish()
     for event in failures:
         print(json.dumps(event), file=sys.stderr)

@@ -83,7 +83,7 @@ def _drop_implied(group: Sequence[Constraint]) -> tuple[Constraint, ...]:
 
 
 def is_excessive(text: str) -> bool:
-    """Return whether a requirement is so long or has such large numbers that its comparison takes minutes or fails."""
+    """Return whether a requirement is too long, or has too large numbers, for a fast comparison."""
     return (
         len(text) > _LONGEST_REQUIREMENT or text.count(",") > _MOST_SPECIFIERS or _HUGE_NUMBER.search(text) is not None
     )

@@ -280,7 +280,7 @@ def _summaries(parameters: dict[str, Tensor]) -> dict[str, Summary]:
 def _gradients(parameters: dict[str, Parameter]) -> dict[str, Summary | None]:
     """Return the summaries of gradients by parameter, None for one without a gradient.
 
-    A parameter without elements stands for its gradient: a rank that holds no shard of it under FSDP has none.
+    A parameter without elements represents its gradient: a rank that holds no shard of it under FSDP has none.
     """
     return {
         name: None if parameter.grad is None and parameter.numel() else summarise(_gradient(parameter))

@@ -12,7 +12,7 @@ import os
 
 from repros.diagnose.watch.inside.checks import families
 from repros.diagnose.watch.inside.events import Events
-from repros.diagnose.watch.inside.watch import Options, Watch
+from repros.diagnose.watch.inside.watch import Watch, WatchOptions
 from repros.inside.instrumentation import record_exceptions, record_processes
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -37,10 +37,10 @@ installed: list[Watch] = []
 
 def install() -> None:
     """Watch this process and those that it creates, by the options in its environment; an error changes nothing."""
-    begin(Options.from_environ(os.environ))
+    begin(WatchOptions.from_environ(os.environ))
 
 
-def begin(options: Options) -> None:
+def begin(options: WatchOptions) -> None:
     """Watch this process, with checks that know nothing yet; an error leaves the program as it is."""
     if not installed:
         installed.append(Watch(Events(None)))

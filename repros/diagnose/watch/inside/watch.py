@@ -16,7 +16,7 @@ Listener = Callable[..., None]
 _MODULE = f"{__package__}.install"
 
 
-class Options(NamedTuple):
+class WatchOptions(NamedTuple):
     """The options of `repros watch` that the processes of the program need."""
 
     folder: str
@@ -31,7 +31,7 @@ class Options(NamedTuple):
     """The first words of the checks that report only on request, as `nan` by `--first-nan`."""
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> Options:
+    def from_environ(cls, environ: Mapping[str, str]) -> WatchOptions:
         """Read the environment variables of `to_environ`."""
         named, skip = (
             frozenset(filter(None, environ.get(name, "").split(",")))
@@ -79,7 +79,7 @@ class Watch:
             events: receives findings and failures.
         """
         self.events = events
-        self.options: Options | None = None
+        self.options: WatchOptions | None = None
         """None while the watch is disabled."""
         self.compiles = False
         """Whether the program compiles modules. Hooks on modules are off then: they would be compiled with them."""
@@ -90,7 +90,7 @@ class Watch:
         self._reported: set[tuple[object, ...]] = set()
         self._known: tuple[int, Known] = (0, {})
 
-    def begin(self, options: Options) -> None:
+    def begin(self, options: WatchOptions) -> None:
         """Forget all checks and what they know, and write to the options' folder; observers stay."""
         self.events.redirect(options.folder)
         self.options = options

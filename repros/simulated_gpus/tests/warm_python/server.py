@@ -95,7 +95,7 @@ def run_script() -> None:
 
 
 def leave() -> None:
-    """End this process as Python does, but for taking its modules apart, which takes longer than most scripts."""
+    """End this process as Python does, except the teardown of its modules, which takes longer than most scripts."""
     threading._shutdown()  # type: ignore[attr-defined] # waits for threads
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent / "figures"
 PREFIXES = {"cpu": "torch", "cuda": "cuda-of-torch", "types": "types-of-torch"}
 """Prefixes of the files' names by reference."""
 DENIED, ONLY_CUDA = FORMS_OF_TYPES = ("denied", "only CUDA has")
-"""The questions about types, which stand in the place of a form: what the list denies CUDA, and what only CUDA has."""
+"""The questions about types, which replace a form: what the list denies CUDA, and what only CUDA has."""
 
 
 def make_figures(version: str, found: Iterable[Found], against: str = "cpu") -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Where a simulated GPU answers otherwise than `op_db` says which element types CUDA has, with upstream's line.
 
 What the first list names runs on CUDA, too, in some sample. CUDA's own code takes it on the CUDA stub, as
-`kernel_types/accepted` records, but for `_scaled_mm`, which asks for a newer GPU, and `multinomial`, which looks at the
+`kernel_types/accepted` records, except `_scaled_mm`, which asks for a newer GPU, and `multinomial`, which looks at the
 numbers first. The quoted lines are upstream's.
 """
 

@@ -80,7 +80,7 @@ def layout(value: Any) -> str:
 
 
 def far(here: Any, there: Any) -> str | None:
-    """Return how the values are further apart than `torch.testing` allows for their type, or None."""
+    """Return the difference of the values if `torch.testing` refuses it for their type, or None."""
     try:
         torch.testing.assert_close(_on_host(there), _on_host(here), equal_nan=True, check_stride=False)
     except (AssertionError, TypeError, ValueError) as error:

@@ -25,7 +25,7 @@ def full_name(operator: Any) -> str:
 
 def have_elements(*values: Any) -> bool:
     """Return whether each tensor in nested values has an element."""
-    return all(each.numel() for each in tree_flatten(list(values))[0] if isinstance(each, torch.Tensor))
+    return all(value.numel() for value in tree_flatten(list(values))[0] if isinstance(value, torch.Tensor))
 
 
 def calls(operator: Any, dtype: torch.dtype) -> Iterator[Callable[[], Any]]:

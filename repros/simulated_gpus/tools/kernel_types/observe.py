@@ -63,7 +63,7 @@ class Observer(TorchDispatchMode):
         given = [args, {key: value for key, value in kwargs.items() if key not in outputs}]
         tensors = [value for value in tree_flatten(given)[0] if isinstance(value, torch.Tensor)]
         first = tensors[0].dtype if tensors else None
-        is_sure = all(torch.promote_types(first, each.dtype) == first for each in tensors)
+        is_sure = all(torch.promote_types(first, tensor.dtype) == first for tensor in tensors)
         is_sure = is_sure and _keeps_type(func._schema, first, args, kwargs)
         key = (func._schema.name.partition("::")[2], _NAMES.get(first, "")) if tensors and is_sure else None
         try:
@@ -148,7 +148,7 @@ def save(version: str, rows: list[dict[str, Any]]) -> None:
     """Write a record: for each operator, in place or not, the kernel's name by refused type.
 
     A type that ever ran is not refused. Of other integers the operator refuses those that it lacks like int64 and that
-    no entry of the list gives to CUDA: some kernels take uint8 beside floating point.
+    no entry of the list gives to CUDA: some kernels take uint8 in addition to floating point.
     """
     ran: defaultdict[str, set[str]] = defaultdict(set)
     refused: defaultdict[str, dict[str, str]] = defaultdict(dict)

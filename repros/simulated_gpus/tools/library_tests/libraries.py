@@ -85,7 +85,7 @@ LIBRARIES = {
         {"HF_HUB_OFFLINE": "1", "REPROS_SIM_MEMORY": str(2 * 2**30)},
         _TIMEOUT,
     ),
-    # Part of torch's wheel, but for the class that starts their ranks: the checkout is that of this project.
+    # Part of torch's wheel, except the class that starts their ranks: the checkout is that of this project.
     "c10d": Library(
         "repros/simulated_gpus/tools/library_tests",
         ("ranks.py",),
