@@ -127,16 +127,16 @@ def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLo
     """Find the first and the last affected release of a package, or the release that changes a program's outcome.
 
     Releases are installed into copies of a stack's environment and tested in parallel. Other packages keep the stack's
-    versions where the release allows it; further dependencies are no newer than the stack or the release. Pre-releases,
-    yanked releases and releases for another Python are excluded. A release that cannot be installed, or fails
-    differently, is unknown: it is skipped and listed. If the script's imports fail, they are tried again with the
-    dependencies of the release's day; both results are cached for all repros. Results are cached in .repros/bisect, so
-    an interrupted bisection resumes; --keep writes the result into evidence/bisections of the catalogue.
+    versions unless the tested release forbids it. Pre-releases, yanked releases and releases for another Python are
+    excluded. A release that cannot be installed, or fails differently, is unknown: it is skipped and listed. If the
+    script's imports fail, they are tried again with the dependencies of the day of the release. Results are cached in
+    .repros/bisect, so an interrupted bisection resumes; --keep writes the result into evidence/bisections of the
+    catalogue.
 
     With SCRIPT, or COMMAND after --, the search is for the release at which the program's outcome changes: its
     exception, a hang, a clean exit, or which of --good and --bad it prints. It runs in a sandbox, like `repros try`.
-    The oldest and the newest release, or --from and --to, are compared first. A release with neither of their outcomes
-    is unknown, and is listed.
+    The two ends of the range run first: --from and --to, else the oldest and the newest release. A release whose
+    outcome is that of neither end is unknown, and is listed.
 
     Exit code: 0 if the failure or the change was found; 1 if the first tested release does not fail, or both ends have
     the same outcome; 2 if the request is invalid.

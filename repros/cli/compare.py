@@ -100,8 +100,8 @@ def compare(
 
     The first run is the reference. Batches, hyperparameters, parameters, optimizer state, module outputs, losses and
     gradients are compared step by step, from cause to effect, as are evaluations between steps and the final state.
-    Values of several ranks or accumulated passes are combined. If nothing else differs, the values that the program
-    itself reads are reported, such as a metric that it computes. A single COMMAND is run twice. Nothing is installed
+    Values of several ranks or accumulated passes are combined. If nothing else differs, differences in values
+    that the program reads are reported, such as a metric. A single COMMAND is run twice. Nothing is installed
     into its environment.
 
     Rounding differences within the printed tolerance of the number format are ignored, unless --exact is given.

@@ -104,8 +104,8 @@ def list_repros(
 ) -> None:
     """List the documented failures, one per line; wide terminals also show affected releases and stacks.
 
-    Each WORD must be in the id, the title, the name of the script, the packages, or the error's class or message. All
-    given options must match, and one value of a repeated option.
+    Each WORD must be in the id, the title, the name of the script, the packages, or the error's class or message. A
+    failure must match every option; of a repeated option, one value is enough.
     """
     chosen = Filter(words, families, strategies, packages, kinds, silent).choose(load_catalogue(places))
     if as_json:

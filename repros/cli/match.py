@@ -46,14 +46,14 @@ def match(
     notebooks and web pages. Class and message of each exception are compared with every documented failure, then the
     call stack with the documented frames, then the versions in the log with the affected releases.
 
-    `certain`: all of these agree, or the traceback contains the repro's script. `likely`: class and message agree, and
-    the call stack if the repro names frames. `possible`: the log has less (part of the message, no class, no traceback,
-    a warning), other failures have the same message, or the versions are not affected. `ruled out`: a line of the log
-    contradicts it.
+    `certain`: class, message, call stack and versions match, or the traceback contains the repro's script. `likely`:
+    class and message match, and the call stack if the repro names frames. `possible`: the log shows a part of this (of
+    the message, no class, no traceback, a warning), several failures have the same message, or the versions are outside
+    the affected range. `ruled out`: a line of the log contradicts the failure.
 
     DUMP is a rank's dump by PyTorch's flight recorder, as pickle or JSON, or a folder of dumps. They are recognised by
     content, and a pickle is never executed. Dumps, and lines of the NCCL watchdog in a log, show which ranks did not
-    join a collective, which joined another one, and each rank's location.
+    join a collective, which joined a different one, and where each rank waits.
 
     Exit code: 0 if a repro or a hang was found, 1 if neither was, 2 if a file cannot be read.
     """

@@ -94,11 +94,10 @@ def new(
 ) -> None:
     """Write a new repro script from a template whose two variants run.
 
-    Its id is provisional until the merge; in a private catalogue it is the next free one.
-
     SLUG names the script after the failure, in lower case, such as submodule_call_skips_gradient_sync. With
     --from-issue, slug and family default to those of the issue. Values that the header rejects are reported with the
-    reason, and the template's value is kept.
+    reason, and the template's value is kept. The script gets a provisional id until it is merged; in a private
+    catalogue, the next free id.
 
     With --from-script, FILE runs on the stacks like `repros try`. Its code becomes the failing variant; signature,
     `home` and affected range come from the outcomes. Symptom, cause and fix are left to the author, and `repros check`

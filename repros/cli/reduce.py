@@ -54,8 +54,8 @@ _SECONDS = 60
 @requirement_option(
     "--clean-with",
     "cleaning",
-    "Replace or add this package, such as a fixed release, on the stack of --clean-on, or else of --stack, for the run "
-    "that must not fail; repeatable.",
+    "Package for the run that must not fail, such as a fixed release; replaces or extends the stack of --clean-on "
+    "(default: of --stack). Repeatable.",
 )
 @click.option(
     "--text",
@@ -105,13 +105,15 @@ def reduce(
 ) -> int:
     """Minimize a failing script while it still fails in the same way.
 
-    Statements, arguments, layers, wrapping calls, steps, sizes and ranks are removed or reduced. The interestingness
-    test is the same exception (class, message without numbers, and innermost function of the library), the same hang,
-    or each --text in the output. Each candidate runs in the sandbox of `repros try`, in a process forked from one that
-    has imported the libraries. The result is confirmed by a fresh run.
+    Statements, arguments, layers, wrapping calls, steps, sizes and ranks are removed or reduced. A candidate is kept if
+    it fails in the same way (the interestingness test): the same exception (class, message without numbers, and
+    innermost function of the library), the same hang, or every --text in its output. Each candidate runs in the sandbox
+    of `repros try`, in a process forked from one that has imported the libraries. The result is confirmed by a fresh
+    run.
 
-    The reduced script has the same symptom but may have another cause: read it before you post it. With --text this is
-    likely, unless --clean-on names a stack without the failure, or --clean-with a release.
+    The reduced script has the same symptom but may have another cause: read it before you post it. With --text another
+    cause is likely; to rule it out, name a stack (--clean-on) or a release (--clean-with) on which the script must not
+    fail.
 
     Exit code: 0 if a reduced script was written, 2 if SCRIPT does not fail or the request cannot be met.
     """

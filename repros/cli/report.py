@@ -99,7 +99,7 @@ def report(
     are reported; without an ID, all failures in them. Progress goes to stderr. Secrets and data that identify you or
     your machine are redacted; read the block before you post it.
 
-    With --script, any script runs on the stacks, with the options from --ranks on.
+    --script FILE reports any script, run as by `repros try`. The options from --ranks on apply only then.
     """
     if script is not None:
         if ids or python is not None or results is not None or strategies or devices:

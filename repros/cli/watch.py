@@ -39,8 +39,15 @@ FOUND = 3
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write the findings to this file."
 )
-@click.option("--strict", is_flag=True, help="Exit with 3 on a finding, with 2 if no process could be monitored.")
-@click.option("--every", type=click.IntRange(0), default=1000, show_default=True, help="Also inspect every N-th step.")
+@click.option("--strict", is_flag=True, help="Exit with 3 on a finding, with 2 if monitoring was incomplete.")
+@click.option(
+    "--every",
+    type=click.IntRange(0),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Also inspect every N-th step.",
+)
 @click.option("--only", multiple=True, metavar="CHECK", help="Run only checks with this name or prefix; repeatable.")
 @click.option("--skip", multiple=True, metavar="CHECK", help="Disable checks with this name or prefix; repeatable.")
 @click.option("--first-nan", is_flag=True, help="Inspect every step, and locate the origin of the first NaN or inf.")

@@ -134,7 +134,7 @@ class Prose:
 
 
 MOST_LINES = 30
-"""The longest table, in lines of Markdown, that a page shows itself; instead of a longer one it shows a link to the table's own page."""
+"""Lines of Markdown of the longest table that a page of prose shows; for a longer one it has a link."""
 
 
 @cache
