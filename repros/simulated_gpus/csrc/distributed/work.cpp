@@ -15,7 +15,8 @@ namespace {
 
 using c10d::OpType;
 
-// A profiler shows a collective under the name that NCCL's group gives it (ProcessGroupNCCL.cpp), in addition to Gloo's own.
+// A profiler shows a collective under the name that NCCL's group gives it (ProcessGroupNCCL.cpp), in addition to Gloo's
+// own.
 const char* name_for_profilers(OpType type) {
   switch (type) {
     case OpType::BROADCAST:
