@@ -76,7 +76,7 @@ def articles_table(articles: Iterable[Article], repros: Iterable[Repro], evidenc
             for item in article.items
         ]
         head = "| | The article says | Found | Answered by |\n| --- | --- | --- | --- |\n"
-        title = f"### [{by_id[article.repro].title}]({article.source})"
+        title = f"## [{by_id[article.repro].title}]({article.source})"
         parts.append(f"{title}\n\n{head}" + "".join(f"{row}\n" for row in rows))
     return "\n".join(parts)
 

@@ -131,7 +131,7 @@ def sections() -> str:
     lines: list[str] = []
     by_folder = groupby(families(), key=lambda family: family.__name__.rpartition(".")[0])
     for folder, its in by_folder:
-        lines += [f"### {(inspect.getdoc(importlib.import_module(folder)) or '').rstrip('.')}", ""]
+        lines += [f"## {(inspect.getdoc(importlib.import_module(folder)) or '').rstrip('.')}", ""]
         for family in its:
             lines += _section(inspect.getdoc(family) or "", family.CHECKS, found_by)
     return "\n".join(lines)
@@ -146,7 +146,7 @@ def parts_of(docstring: str) -> dict[str, str]:
 def _section(docstring: str, checks: Iterable[Check], found_by: Mapping[str, Collection[str]]) -> Iterator[str]:
     """Yield the lines of a section; `found_by` has the names of the checks that find a repro's variants, by id."""
     title = docstring.partition("\n")[0]
-    yield f"#### {title.rstrip('.')}\n"
+    yield f"### {title.rstrip('.')}\n"
     yield "| Check | What has happened | Repros |\n|---|---|---|"
     for check in checks:
         ids = [id_ for id_, names in found_by.items() if check.name in names]

@@ -45,7 +45,7 @@ def test_the_table_says_what_was_measured() -> None:
     article = Article("RPR-0001", "https://a.b", (Item("cause", "A", ("RPR-0001/failing", "repros audit"), "right"),))
     evidence = toy(Verdict.REPRODUCED, "a") | toy(Verdict.REGRESSED, "b") | toy(Verdict.CLEAN, "c")
     assert articles_table([article], [REPRO], evidence, "../") == (
-        "### [A toy](https://a.b)\n\n"
+        "## [A toy](https://a.b)\n\n"
         "| | The article says | Found | Answered by |\n| --- | --- | --- | --- |\n"
         "| Cause | A | right | [RPR-0001 `failing`](../repros/catalogue/toys/one.py): fails on 2 stacks, "
         "runs on 1 stack; [`repros audit`](usage.md) |\n"
