@@ -20,8 +20,8 @@ def test_a_new_script_is_checked_and_nothing_is_left(tmp_path: Path, current_pyt
     words = ("python", "-m", "repros", "check", "a_sum_is_short", "--stack", "current", "--no-bisect")
     # The watch finds nothing, since nothing is trained. The tests would ask for the same.
     said = run(checkout, *words, code=1)
-    assert f"the watch says nothing of {id_}/failing: say after 'Watch:' in the docstring why none names it" in said
-    assert said.endswith(f"\n  not run: they fail while something above is left\n\n{id_}: 1 to do\n")
+    assert f"the watch reports nothing for {id_}/failing" in said
+    assert said.endswith(f"\n  not run: it would fail while something above is left\n\n{id_}: 1 to do\n")
     script.write_text(explain_watch(script.read_text("utf-8")), "utf-8")
     said = run(checkout, *words)
     assert "the evidence of all 1 units is fresh" in said
