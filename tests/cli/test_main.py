@@ -110,9 +110,9 @@ Usage: repros list [OPTIONS] [WORD]...
   terminals also show affected releases and stacks.
 
   Each WORD must be in the id, the title, the name of the
-  script, the packages, or the error's class or message.
-  All given options must match, and one value of a
-  repeated option.
+  script, the packages, or the error's class or message. A
+  failure must match every option; of a repeated option,
+  one value is enough.
 
 Options:
   --family NAME     Only this family; repeatable.
