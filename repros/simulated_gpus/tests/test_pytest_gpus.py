@@ -56,7 +56,7 @@ def project(tmp_path: Path, root: Path) -> Any:
 def test_tests_that_need_gpus_run(project: Any) -> None:
     ended = project("--gpus", "3")
     assert "2 passed" in ended.stdout, ended.stdout + ended.stderr
-    assert "simulated GPUs in the place of cuda: 3 (host memory)" in ended.stdout
+    assert "simulated GPUs instead of cuda: 3 (host memory)" in ended.stdout
 
 
 def test_without_the_option_there_are_none(project: Any) -> None:
@@ -71,7 +71,7 @@ def test_without_the_option_there_are_none(project: Any) -> None:
         (
             "2",
             "import torch",
-            "torch is already imported; simulated GPUs must be set up before it is; another way: repros",
+            "torch is already imported; simulated GPUs must be set up before it is; alternative: repros",
         ),
     ],
 )
