@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from syrupy.assertion import SnapshotAssertion
 
 from repros.engine import environments, header
 from repros.engine.cells import observe
@@ -22,6 +23,7 @@ from repros.model import Cell, CellResult, Device, Environment
 from repros.simulated_gpus.tests import warm_python as warm
 from tests.package_index import Pages, Serve, package_index
 from tests.toy_cells import TOYS, Play, living
+from tests.transcript import TextSnapshot
 
 # A deadline of milliseconds per example says more about the machine than about the code.
 settings.register_profile("here", deadline=None)
@@ -78,6 +80,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     properties = [property_ for report in reports for property_ in getattr(report, "user_properties", ())]
     for figure in dict.fromkeys(str(value) for name, value in properties if name == "figure"):
         terminalreporter.write_line(figure)
+
+
+@pytest.fixture
+def snapshot(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    """The text that this test's output had: a file of its own, `__snapshots__/TEST_FILE/TEST.txt`."""
+    return snapshot.use_extension(TextSnapshot)
 
 
 @pytest.fixture(scope="session")

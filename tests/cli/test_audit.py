@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from repros.engine import evidence
 from tests.cli.command import CLAIMED, Command
+from tests.transcript import transcript
 
 
 @pytest.fixture(autouse=True)
@@ -22,45 +24,26 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 OWN = ("--catalogue", "own.py")
-AFFECTED = """\
-requirements.txt: 1 documented failure: 1 affected, 0 possible, 0 unknown, 0 not affected
-
-Bugs, fixed in no release yet (1)
-  RPR-0007 A script of one's own
-
-reasons, workarounds and evidence: --verbose
-one failure in full: repros show RPR-0007 --catalogue own.py
-"""
-VERBOSE = """\
-requirements.txt: 1 documented failure: 1 affected, 0 possible, 0 unknown, 0 not affected
-
-Bugs, fixed in no release yet (1)
-
-RPR-0007 A script of one's own
-  because     torch 2.1.2 (requirements.txt:2) is in torch>=2.1
-  fixed in    no release yet
-  unaffected  torch<2.1
-  workaround  fails all the same (variant fixed)
-  evidence    documented, not measured
-  more        repros show RPR-0007 --catalogue own.py
-"""
 
 
-def test_an_affected_file(repros: Command) -> None:
-    assert repros("audit", "requirements.txt", *OWN) == (1, AFFECTED, "")
-    assert repros("audit", *OWN) == (1, AFFECTED, ""), "the project's own file is found"
-    assert repros("audit", *OWN, "--verbose") == (1, VERBOSE, "")
-    assert repros("audit", *OWN, "-v") == (1, VERBOSE, "")
-
-
-def test_an_unaffected_file(repros: Command, project: Path) -> None:
-    (project / "requirements.txt").write_text("torch==2.0.1\n")
-    code, out, err = repros("audit", *OWN, "--verbose")
-    assert (code, err) == (0, "")
-    assert out == (
-        "requirements.txt: 1 documented failure: 0 affected, 0 possible, 0 unknown, 1 not affected\n\n"
-        "Not affected\n  RPR-0007: torch 2.0.1 (requirements.txt:1) is not in torch>=2.1\n"
+def test_text(repros: Command, project: Path, snapshot: SnapshotAssertion) -> None:
+    (project / "older.txt").write_text("torch==2.0.1\n")
+    (project / "range.txt").write_text("torch>=2.0\n")
+    audit = "audit requirements.txt --catalogue own.py"
+    assert snapshot == transcript(
+        repros,
+        audit,
+        f"{audit} --verbose",
+        f"{audit} --ignore RPR-0007 2999-01-31 'we know'",
+        f"{audit} --ignore RPR-0007 1999-01-31 'we knew'",
+        "audit older.txt --catalogue own.py --verbose",
+        "audit range.txt --catalogue own.py --verbose",
     )
+
+
+def test_the_project_s_own_file_is_found(repros: Command) -> None:
+    assert repros("audit", *OWN) == repros("audit", "requirements.txt", *OWN)
+    assert repros("audit", *OWN, "-v") == repros("audit", *OWN, "--verbose")
 
 
 @pytest.mark.parametrize("spec", ["torch>=2.0", "numpy"])
@@ -71,12 +54,11 @@ def test_strict_counts_possible_and_unknown_failures(spec: str, repros: Command,
 
 
 def test_bugs_only_leaves_out_what_is_no_bug(repros: Command, project: Path) -> None:
-    assert repros("audit", *OWN, "--bugs-only") == (1, AFFECTED, "")
+    assert repros("audit", *OWN, "--bugs-only") == repros("audit", *OWN)
     (project / "own.py").write_text(CLAIMED.replace('"bug"', '"limitation"\n# documented = "https://example.org"'))
     assert repros("audit", *OWN)[0] == 1
-    code, out, _ = repros("audit", *OWN, "--bugs-only")
-    assert code == 0
-    assert out == "requirements.txt: 0 documented failures: 0 affected, 0 possible, 0 unknown, 0 not affected\n"
+    code, out, _ = repros("audit", *OWN, "--bugs-only", "--json")
+    assert (code, json.loads(out)["findings"]) == (0, [])
 
 
 def test_an_environment(repros: Command, project: Path) -> None:
@@ -88,17 +70,14 @@ def test_an_environment(repros: Command, project: Path) -> None:
     python = project / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{project}" exec {sys.executable} "$@"\n')
     python.chmod(0o700)
-    code, out, _ = repros("audit", "--python", str(python), *OWN, "-v")
-    assert code == 1
-    assert "  because     torch 2.13.0 is in torch>=2.1\n" in out
+    code, out, _ = repros("audit", "--python", str(python), *OWN, "--json")
+    (condition,) = json.loads(out)["findings"][0]["conditions"]
+    assert (code, condition["range"], condition["overlap"]) == (1, "torch>=2.1", "all")
 
 
 def test_ignores_of_the_command_line(repros: Command) -> None:
-    code, out, _ = repros("audit", *OWN, "--ignore", "RPR-0007", "2999-01-31", "we know")
-    assert (code, out.splitlines()[2]) == (0, "ignored RPR-0007 until 2999-01-31: we know")
-    code, out, _ = repros("audit", *OWN, "--ignore", "RPR-0007", "1999-01-31", "we knew")
-    assert code == 1
-    assert "expired ignore RPR-0007: ended on 1999-01-31 (we knew); renew it, or upgrade\n" in out
+    assert repros("audit", *OWN, "--ignore", "RPR-0007", "2999-01-31", "we know")[0] == 0
+    assert repros("audit", *OWN, "--ignore", "RPR-0007", "1999-01-31", "we knew")[0] == 1
 
 
 def test_ignores_of_the_project(repros: Command, project: Path) -> None:
