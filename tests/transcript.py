@@ -58,7 +58,7 @@ def refusals(run: Run, *lines: str, **folders: Path) -> str:
     entries = []
     for line in lines:
         code, out, err = run(*shlex.split(line))
-        assert (code, out, err.count("\n")) == (2, "", 1), (line, code, out, err)
+        assert (code, out, err.count("\n")) == (2, "", 1), line
         assert err.startswith("repros: "), err
         entries.append(f"$ repros {line}\n{err}")
     return mask("\n".join(entries), **folders)
@@ -71,4 +71,5 @@ def mask(text: str, **folders: Path) -> str:
     for name, path in sorted(known.items(), key=lambda item: -len(str(item[1]))):
         text = text.replace(str(path), name.upper())
     text = re.sub(r"\b\d+\.\d s\b", "N s", text)
+    text = re.sub(r"\b\d{8}-\d{6}-\d+\b", "RUN", text)  # the folder of a run's logs
     return text.replace(__version__, "VERSION")

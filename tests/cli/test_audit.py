@@ -90,27 +90,3 @@ def test_ignores_of_the_project(repros: Command, project: Path) -> None:
 def test_sarif(repros: Command) -> None:
     code, out, _ = repros("audit", *OWN, "--format", "sarif")
     assert (code, json.loads(out)["runs"][0]["results"][0]["ruleId"]) == (1, "RPR-0007")
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (
-            "poetry.lock",
-            "poetry.lock has an unknown format; expected requirements.txt, pyproject.toml, uv.lock or pylock.",
-        ),
-        ("requirements.txt --python x", "FILE and --python exclude each other: audit one after the other. (try"),
-        ("--ignore RPR-0008 2999-01-31 why", "unknown repro 'RPR-0008'; 'repros list' shows all"),
-        (
-            "--ignore RPR-0007 soon why",
-            "Invalid value for '--ignore': 'soon' does not match the format '%Y-%m-%d'. (try",
-        ),
-        ("--ignore RPR-0007", "Option '--ignore' requires 3 arguments."),
-        ("nowhere.txt", "nowhere.txt cannot be read (No such file or directory)."),
-    ],
-)
-def test_refusals(line: str, sentence: str, repros: Command) -> None:
-    code, out, err = repros("audit", *OWN, *line.split())
-    assert (code, out) == (2, "")
-    assert err.startswith(f"repros: {sentence}")
-    assert err.count("\n") == 1

@@ -152,19 +152,6 @@ def test_a_disagreement_with_the_header_is_evidence_and_fails_once(repros: Comma
     assert out.endswith("\n2 cells checked: all agree with the evidence\n")
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("--stack", "2023-13"), "repros: unknown stack '2023-13'; did you mean '2023-12'?\n"),
-        (("--strategy", "dp"), "repros: unknown strategy 'dp'; did you mean 'ddp'?\n"),
-    ],
-)
-def test_a_wrong_name_is_one_sentence(repros: Command, words: tuple[str, ...], problem: str) -> None:
-    code, out, err = repros("matrix", *words)
-    assert (code, out) == (2, "")
-    assert err.startswith(problem)
-
-
 def test_results_of_an_earlier_run_can_be_checked_without_running(repros: Command, agreeing: str) -> None:
     repros(*OPTIONS, agreeing)
     repros("run", "--stack", "2023-12", "--catalogue", agreeing, "--results", "run.jsonl")

@@ -50,21 +50,6 @@ def test_bytes_that_are_no_text_are_left_out(repros: Command, here: Path, monkey
     assert '# title = "It breaks"\n' in (here / "toys/it_breaks.py").read_text("utf-8")
 
 
-def test_refusals(repros: Command, here: Path) -> None:
-    (here / "issue.md").write_text("no form")
-    refused = {
-        "--from-issue issue.md": (
-            "the text is not a filled form; expected '### Title' and below it a sentence with the failure."
-        ),
-        "--from-issue nowhere.md": (
-            "nowhere.md cannot be read (No such file or directory); expected the Markdown of an issue."
-        ),
-        "": "Missing argument 'SLUG'. (try 'repros new --help')",
-    }
-    for line, sentence in refused.items():
-        assert repros("new", *line.split()) == (2, "", f"repros: {sentence}\n")
-
-
 def test_a_family_that_the_package_lacks_is_refused_before_anything_is_written(repros: Command) -> None:
     code, out, err = repros("new", "it_breaks", "--family", "dataset", "--catalogue", str(CATALOGUE))
     assert (code, out) == (2, "")

@@ -104,39 +104,3 @@ def test_as_json(repros: Command) -> None:
         ("failing", "reproduced", "own environment")
     ]
     assert report["environments"][0]["versions"] == {"torch": "2.13.0"}
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("", ".repros/latest.jsonl shows no failure; name an ID to report a clean run."),
-        (
-            "RPR-9001 --strategy plain",
-            ("--strategy and --device restrict a run; add --python or --stack to run. (try 'repros report --help')"),
-        ),
-        ("--python x", "name the repros to run there: one ID, or several. (try 'repros report --help')"),
-        (
-            "--results x --python x",
-            "--results reports an earlier run; it excludes --python and --stack. (try 'repros report --help')",
-        ),
-        (
-            "--results nowhere",
-            "nowhere cannot be read (No such file or directory); expected the results of a 'repros run'.",
-        ),
-    ],
-)
-def test_refusals(line: str, sentence: str, repros: Command) -> None:
-    repros("run", *OWN, "--variant", "fixed")
-    assert repros("report", "--catalogue", RAISES, *line.split()) == (2, "", f"repros: {sentence}\n")
-
-
-def test_a_repro_without_results_cannot_be_reported(repros: Command) -> None:
-    repros("run", *OWN, "--variant", "fixed")
-    assert repros("report", "RPR-0005") == (
-        2,
-        "",
-        (
-            "repros: .repros/latest.jsonl has no result of RPR-0005; "
-            "run it where it fails: repros report RPR-0005 --python PATH\n"
-        ),
-    )

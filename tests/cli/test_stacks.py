@@ -136,15 +136,6 @@ def test_new_that_cannot_be_resolved_leaves_nothing(repros: Command, serve: Serv
     assert sorted(file.name for file in (catalogue / "stacks").iterdir()) == ["mine.lock.txt", "mine.toml"]
 
 
-@pytest.mark.parametrize("name", ["current", "2023-12", "home", "../x"])
-def test_new_refuses_names(repros: Command, name: str) -> None:
-    code, out, err = repros("stacks", "new", name)
-    assert (code, out) == (2, "")
-    assert err.startswith(
-        f"repros: '{name}' cannot be" if name in {"home", "../x"} else f"repros: the stack '{name}' ex"
-    )
-
-
 def test_new_without_a_network(repros: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     catalogue = private_stack(tmp_path / "mine", torch="2.0.0")
@@ -172,15 +163,3 @@ def test_compare_without_evidence_says_how_to_get_it(repros: Command, tmp_path: 
     code, _, err = repros("stacks", "compare", "current", "mine", "--catalogue", str(catalogue))
     assert (code, err) == (2, "repros: nothing is measured on mine; run: repros matrix --stack mine\n")
     assert repros("stacks", "compare", "current", "2023-1")[0] == 2
-
-
-@pytest.mark.parametrize(
-    ("option", "problem"),
-    [
-        ("--json", "--json before 'compare' has no effect; remove it."),
-        (f"--catalogue={TOYS}", "--catalogue before 'compare' has no effect; write it after the subcommand."),
-    ],
-)
-def test_options_of_the_list_before_a_subcommand_are_refused(repros: Command, option: str, problem: str) -> None:
-    code, _, err = repros("stacks", option, "compare", "2023-12", "2024-03")
-    assert (code, err) == (2, f"repros: {problem} (try 'repros stacks --help')\n")
