@@ -29,15 +29,15 @@ class TextSnapshot(SingleFileSnapshotExtension):
     _write_mode = WriteMode.TEXT
 
 
-def transcript(run: Run, *lines: str, **folders: Path) -> str:
+def transcript(run: Run, *lines: str, **values: object) -> str:
     """Run command lines and return what a terminal shows of them: the lines, their outputs, their exit codes.
 
     Args:
         run: runs the words behind `repros`, such as the fixture of `tests/cli`.
         lines: the command lines without `repros`, as in a shell.
-        folders: paths by the name that replaces them, such as `here`.
+        values: what differs between runs, by the name that replaces it, such as `here` for a folder.
     """
-    return mask("\n".join(_entry(line, *run(*shlex.split(line))) for line in lines), **folders)
+    return mask("\n".join(_entry(line, *run(*shlex.split(line))) for line in lines), **values)
 
 
 def _entry(line: str, code: int, out: str, err: str) -> str:
@@ -47,13 +47,13 @@ def _entry(line: str, code: int, out: str, err: str) -> str:
     return text + (f"[exit code {code}]\n" if code else "")
 
 
-def refusals(run: Run, *lines: str, **folders: Path) -> str:
+def refusals(run: Run, *lines: str, **values: object) -> str:
     """Run command lines that are refused, and return each with its sentence.
 
     Args:
         run: runs the words behind `repros`.
         lines: the command lines without `repros`; every one ends with exit code 2 and one line on stderr.
-        folders: paths by the name that replaces them.
+        values: what differs between runs, by the name that replaces it.
     """
     entries = []
     for line in lines:
@@ -61,15 +61,15 @@ def refusals(run: Run, *lines: str, **folders: Path) -> str:
         assert (code, out, err.count("\n")) == (2, "", 1), line
         assert err.startswith("repros: "), err
         entries.append(f"$ repros {line}\n{err}")
-    return mask("\n".join(entries), **folders)
+    return mask("\n".join(entries), **values)
 
 
-def mask(text: str, **folders: Path) -> str:
-    """Replace what differs between machines and runs: folders, durations, the release."""
-    known = {**folders, "root": ROOT, "python": Path(sys.executable)}
+def mask(text: str, **values: object) -> str:
+    """Replace what differs between machines and runs: these values, durations, folders, the release."""
+    known = {**values, "root": ROOT, "python": sys.executable}
     # The longest first: one of them may be inside of another.
-    for name, path in sorted(known.items(), key=lambda item: -len(str(item[1]))):
-        text = text.replace(str(path), name.upper())
+    for name, value in sorted(known.items(), key=lambda item: -len(str(item[1]))):
+        text = text.replace(str(value), name.upper())
     text = re.sub(r"\b\d+\.\d s\b", "N s", text)
     text = re.sub(r"\b\d{8}-\d{6}-\d+\b", "RUN", text)  # the folder of a run's logs
     return text.replace(__version__, "VERSION")

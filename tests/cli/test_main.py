@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from repros import __version__
-from repros.cli.main import load_commands
-from tests.cli.command import RAISES, ROOT, Command
+from tests.cli.command import ROOT
 
 
 def test_as_a_module_and_into_a_closed_pipe() -> None:

@@ -151,7 +151,9 @@ def test_refusals_of_results(repros: Command, snapshot: SnapshotAssertion) -> No
     assert snapshot == refusals(repros, *lines)
 
 
-def test_refusals_of_interpreters(repros: Command, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
+def test_refusals_of_interpreters(
+    repros: Command, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
     monkeypatch.setattr(environment, "probe", probe)
     lines = ("run RPR-0006 --python /nowhere/bin/python", "run RPR-0006 --python /bin/false")
     assert snapshot == refusals(repros, *lines)

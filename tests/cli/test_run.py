@@ -17,7 +17,6 @@ from repros.engine.record import begin_results
 from tests.cli.command import CLAIMED, RAISES, Command, read_verdicts
 from tests.transcript import refusals, transcript
 
-
 RUN = f"run --python /usr/venv/bin/python --catalogue {RAISES}"
 
 
