@@ -152,6 +152,22 @@ def unit(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
+def coverage(session: nox.Session) -> None:
+    """Measure lines and branches under the tests of `unit`, or under all of `tests` [-- --all, or pytest's options]."""
+    install(session, "coverage")
+    others = [option for option in session.posargs if option != "--all"]
+    if len(others) < len(session.posargs):
+        make_stack(session)
+    else:
+        others += ["-m", "not torch and not slow"]
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *PYTEST, *others)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "json", "--quiet", "-o", ".coverage.json")
+    session.run("python", "-m", "tools.coverage_table", ".coverage.json")
+
+
+@nox.session(python=PYTHON, default=False)
 def fuzz(session: nox.Session) -> None:
     """Fuzz every parser of untrusted input, FUZZ_MINUTES=N (default 10) at random and again guided by coverage."""
     install(session, "fuzz")
