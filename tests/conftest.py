@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.amber import AmberSnapshotExtension
 
 from repros.engine import environments, header
 from repros.engine.cells import observe
@@ -86,6 +87,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def snapshot(snapshot: SnapshotAssertion) -> SnapshotAssertion:
     """The text that this test's output had: a file of its own, `__snapshots__/TEST_FILE/TEST.txt`."""
     return snapshot.use_extension(TextSnapshot)
+
+
+@pytest.fixture
+def sentences(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    """The sentences that the tests of a file met: one file for all of them, `__snapshots__/TEST_FILE.ambr`."""
+    return snapshot.use_extension(AmberSnapshotExtension)
 
 
 @pytest.fixture(scope="session")
