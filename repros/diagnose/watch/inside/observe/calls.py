@@ -292,7 +292,7 @@ def _patch(watch: Watch, call: ObservedCall, module: ModuleType) -> None:
 
     around(owner, name, before=before if call.before else None, returned=returned if call.after else None)
     exporting = sys.modules.get(call.exported_by)
-    if hasattr(exporting, name):
+    if exporting is not None and hasattr(exporting, name):
         setattr(exporting, name, getattr(owner, name))
 
 
