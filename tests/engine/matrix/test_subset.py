@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from repros.engine import evidence
-from repros.engine.catalogue import load
 from repros.engine.environment import Targets
 from repros.engine.evidence import Evidence
 from repros.engine.matrix.subset import Reason, Subset, SubsetOptions, draw_subset
@@ -17,6 +16,7 @@ from repros.engine.matrix.worklist import build_worklist
 from repros.engine.plan import CellSpec, Selection, select
 from repros.model import Device
 from repros.model.errors import UnknownNameError
+from tests.package_catalogue import load
 
 NOTHING = SubsetOptions(stale=False, always=(), share=0.0, seed="a")
 TARGETS = Targets(("home", "2026-07"))
