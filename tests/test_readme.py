@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from repros.cli.main import cli, load_commands
-from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
 from repros.model import Category, Verdict
+from tests.package_catalogue import load
 from tools.docs import readme
 
 KNOWN = load_commands()

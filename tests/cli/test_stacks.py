@@ -12,10 +12,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from repros.cli import stacks
-from repros.engine import catalogue, environments
+from repros.engine import environments
 from repros.engine.environments.newest import PACKAGES
 from repros.engine.stacks import load_stacks, stack
 from tests.cli.command import Command, lines_over
+from tests.package_catalogue import load
 from tests.package_index import Serve, release_pages
 from tests.toy_cells import TOYS
 from tests.transcript import refusals, transcript
@@ -47,7 +48,7 @@ def test_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None
 def index_pages(**newer: dict[str, dt.date]) -> dict[str, tuple[str, bytes]]:
     """Return the pages of an index with the pins of `current` that are looked at, and these newer releases."""
     current, long_ago = stack("current"), dt.date(2026, 1, 1)
-    documented = {name for repro in catalogue.load() for name in repro.packages}
+    documented = {name for repro in load() for name in repro.packages}
     named = documented | {requirement.name for requirement in current.requirements}
     return dict(release_pages({name: {current.pins[name].version: long_ago, **newer.get(name, {})} for name in named}))
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from repros.engine import evidence
-from repros.engine.catalogue import load
 from repros.engine.evidence import Unit
 from repros.engine.stacks import stack
 from repros.model import Device
 from repros.model.errors import ReprosError
 from repros.model.settings import EVIDENCE
+from tests.package_catalogue import load
 from tests.package_index import Serve, release_pages
 from tools.turn_over import choose_name, find_loss, rename_in, turn_over
 

@@ -14,10 +14,10 @@ from packaging.version import Version
 from repros.advise.audit.assess import assess
 from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.subject import Constraint, Location, Subject
-from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
 from repros.model import Device, ExpectedOutcome, Repro, Role, Verdict
 from tests import factories
+from tests.package_catalogue import load
 
 
 def subject(complete: bool = False, **versions: str) -> Subject:

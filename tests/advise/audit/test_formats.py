@@ -16,9 +16,9 @@ from repros.advise.audit.formats.json_format import render_json
 from repros.advise.audit.formats.sarif import render_sarif
 from repros.advise.audit.formats.text import render_text
 from repros.advise.audit.report import AuditReport, build_report
-from repros.engine.catalogue import load
 from tests.advise.audit.samples import TODAY, make_report, report_on_the_catalogue
 from tests.advise.audit.test_assess import subject
+from tests.package_catalogue import load
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.formats import FormatName, choose_format
 from repros.advise.audit.report import build_report
 from repros.advise.audit.subject import Constraint, Location, Subject
-from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.engine.stacks import load_stacks
 from repros.model import ExpectedOutcome, Repro
@@ -30,6 +29,7 @@ from repros.model.ranges import sample
 from repros.text.styled import Text
 from tests import factories as make
 from tests.advise.audit.test_no_false_all_clear import with_release
+from tests.package_catalogue import load
 
 
 def subject(versions: Mapping[str, str], *, complete: bool = False) -> Subject:

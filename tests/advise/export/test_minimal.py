@@ -14,10 +14,10 @@ from repros.advise.export.fold_branches import fold
 from repros.advise.export.pins import ExportError, Pins
 from repros.advise.export.script import export_for_report, export_minimal, report_variants
 from repros.engine import header
-from repros.engine.catalogue import load
 from repros.model import ExpectedOutcome, Repro
 from repros.model.errors import UnknownNameError
 from tests.factories import VALID
+from tests.package_catalogue import load
 
 PINS = Pins("a test", "3.11", ("torch==2.1.2",))
 CATALOGUE = tuple(load())

@@ -10,10 +10,10 @@ import pytest
 
 from repros.advise.export.pins import Pins, pins_of_stack
 from repros.advise.export.script import export_minimal, export_script, script_file_name
-from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
 from repros.model import Device, ExpectedOutcome
 from tests.advise.export.foreign import foreign_environ
+from tests.package_catalogue import load
 
 pytestmark = pytest.mark.slow
 

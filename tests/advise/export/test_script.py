@@ -14,12 +14,12 @@ from repros import __version__
 from repros.advise.export import pins as pinned
 from repros.advise.export import script as export
 from repros.engine import header
-from repros.engine.catalogue import load
 from repros.engine.stacks import stack
 from repros.model import Device, Repro
 from repros.model.errors import UnknownNameError
 from tests import factories
 from tests.advise.export.foreign import foreign_environ
+from tests.package_catalogue import load
 from tests.tiny_stack import write_wheel
 
 LOCK = """\

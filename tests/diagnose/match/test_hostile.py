@@ -13,7 +13,7 @@ import pytest
 from repros.diagnose.match import find, log, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.text import format_match
-from repros.engine.catalogue import load
+from tests.package_catalogue import load
 
 SIZE = 2_400_000
 """Bytes of most logs: more lines than are read, if they are short. test_properties shows that the cost is linear."""

@@ -18,10 +18,10 @@ from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.occurrences import ContradictingLine
 from repros.diagnose.match.reasons import WATCH, next_commands, next_without_candidates, other_causes
 from repros.diagnose.match.text import format_match
-from repros.engine.catalogue import load
 from repros.model.errors import ReprosError
 from tests.diagnose.match.golden_logs import GOLDEN, read_golden_logs
 from tests.diagnose.match.wrappers import WRAPPERS, wrap_text
+from tests.package_catalogue import load
 
 CATALOGUE = load()
 LOGS = tuple(read_golden_logs())

@@ -7,7 +7,7 @@ import pytest
 from repros.diagnose.match import LogMatch, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.occurrences import ContradictingLine, ContradictionKind
-from repros.engine.catalogue import load
+from tests.package_catalogue import load
 
 CATALOGUE = tuple(load())
 HEAD = "Traceback (most recent call last):\n"

@@ -8,7 +8,7 @@ from repros.diagnose.match import Confidence, LogMatch, match_log
 from repros.diagnose.match.hints import hints_of
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.text import format_match
-from repros.engine.catalogue import load
+from tests.package_catalogue import load
 
 pytestmark = pytest.mark.of_all_scripts
 

@@ -13,7 +13,7 @@ from repros.diagnose.watch.events import EventFolder
 from repros.diagnose.watch.inside.observe import frames
 from repros.diagnose.watch.report import Report
 from repros.diagnose.watch.text import format_summary
-from repros.engine import catalogue
+from tests.package_catalogue import load
 
 pytestmark = pytest.mark.of_all_scripts
 
@@ -26,7 +26,7 @@ RAISED = {
 
 
 def report() -> Report:
-    return Report(catalogue.load(), lambda *_: None)
+    return Report(load(), lambda *_: None)
 
 
 @pytest.mark.parametrize("file", [str(Path(inside.__file__).parent / "observe/compiling.py"), frames._FILE])

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from repros.engine import evidence, header
-from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
 from repros.engine.matrix.changes import ChangeKind, describe_changes, find_changes
 from repros.engine.stacks import load_stacks
 from repros.model import Device, Verdict
 from repros.model.catalogue import Catalogue
 from repros.model.settings import EVIDENCE
+from tests.package_catalogue import load
 from tests.toy_cells import TOYS
 
 RAISES = header.read(TOYS / "raises.py")

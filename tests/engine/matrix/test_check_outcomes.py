@@ -9,7 +9,6 @@ from functools import cache
 import pytest
 
 from repros.engine import evidence
-from repros.engine.catalogue import load
 from repros.engine.digest.inputs import inputs
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
 from repros.engine.matrix.check import unmeasured_outcomes, unsourced_claims
@@ -17,6 +16,7 @@ from repros.engine.stacks import load_stacks
 from repros.model import Device, ExpectedOutcome, Verdict
 from repros.model.settings import EVIDENCE
 from tests import factories
+from tests.package_catalogue import load
 
 measured = cache(evidence.read)
 

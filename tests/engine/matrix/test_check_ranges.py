@@ -7,7 +7,6 @@ from functools import cache
 
 import pytest
 
-from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, VariantVerdict, read
 from repros.engine.matrix.check import find_contradictions
 from repros.engine.stacks import load_stacks
@@ -15,6 +14,7 @@ from repros.model import ExpectedOutcome, Verdict
 from repros.model.catalogue import Catalogue
 from tests import factories as make
 from tests.engine.evidence.samples import MEASUREMENT
+from tests.package_catalogue import load
 
 RANGE = make.conditions("lightning>=2.1,<2.4", "torch>=2.1")
 CATALOGUE = Catalogue(

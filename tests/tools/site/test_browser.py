@@ -11,8 +11,8 @@ import pytest
 from repros.diagnose.match import match_log
 from repros.diagnose.match.json_format import match_to_json
 from repros.diagnose.match.log import decode_lines
-from repros.engine.catalogue import load
 from tests.diagnose.match.golden_logs import read_golden_logs
+from tests.package_catalogue import load
 from tests.tools.site.browser import axe_source, watch
 from tools.site.source import Source
 
