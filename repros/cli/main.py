@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import textwrap
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -14,12 +14,14 @@ import click
 
 from repros import __version__
 from repros.cli.shared.exit_codes import BAD_INPUT
-from repros.cli.shared.options import example
+from repros.cli.shared.example import example
 from repros.cli.shared.signals import interruption_exit_code
 from repros.cli.shared.streams import drop_output, echo, flush, prepare_streams
 from repros.model.errors import ReprosError, UnknownNameError
 
 _LONGEST_MESSAGE = 300
+_FEWEST_COLUMNS, _PIPE_WIDTH, _MOST_COLUMNS = 50, 80, 100
+"""Columns of help: at least, in a pipe, and at most."""
 
 _COMPLETION = "_REPROS_COMPLETE"
 """The environment variable by which a shell asks click for completions."""
@@ -82,7 +84,7 @@ def _module_name(command: str) -> str:
 @click.group(
     cls=_Commands,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _MOST_COLUMNS},
     epilog=example("repros list", "repros show RPR-0005", "repros run RPR-0005"),
 )
 @click.version_option(__version__, prog_name="repros", message="%(prog)s %(version)s")
@@ -116,7 +118,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     """Run a command and return its exit code, or that of its error."""
     try:
         prepare_streams()
-        code = cli.main(arguments, prog_name="repros", standalone_mode=False)
+        code = cli.main(arguments, prog_name="repros", standalone_mode=False, terminal_width=_help_width())
         flush()
     except click.ClickException as error:
         return _refuse(error.format_message(), _help_hint(error))
@@ -133,6 +135,15 @@ def _run(arguments: Sequence[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _help_width() -> int:
+    """Return the columns of help as click finds them, without `shutil`, whose import takes longer than the help."""
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdigit() else 0
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # no terminal; a closed stream, or none
+        width = width or os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+    return max(min(width or _PIPE_WIDTH, _MOST_COLUMNS) - 2, _FEWEST_COLUMNS)
+
+
 def _refuse(problem: str, hint: str = "") -> int:
     with contextlib.suppress(OSError, ReprosError):  # stderr may be as broken as stdout
         echo(f"repros: {problem}{hint}", err=True)
@@ -142,6 +153,8 @@ def _refuse(problem: str, hint: str = "") -> int:
 def _describe_unexpected(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this input"
+    import textwrap  # noqa: PLC0415 - needed for errors only; imports delay every command
+
     message = textwrap.shorten(str(error), _LONGEST_MESSAGE)
     return f"unexpected {type(error).__name__}{f': {message}' if message else ''}"
 

@@ -17,7 +17,8 @@ from repros.advise.report.redact import MachineIdentity
 from repros.advise.report.script.markdown import script_markdown
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
-from repros.cli.shared.options import catalogue_option, example, narrowing_options
+from repros.cli.shared.example import example
+from repros.cli.shared.options import catalogue_option, narrowing_options
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import make_task, running_options, try_on
 from repros.cli.shared.signals import interrupt_on_signals

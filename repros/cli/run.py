@@ -12,9 +12,9 @@ from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.on import engine_on, on_option
+from repros.cli.shared.example import example
 from repros.cli.shared.options import (
     catalogue_option,
-    example,
     narrowing_options,
     side_by_side_options,
     to_devices,

@@ -6,7 +6,6 @@ only if a caller catches it by type. Any other exception that reaches the user i
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -23,6 +22,8 @@ class UnknownNameError(ReprosError):
     """An unknown name; the message suggests the nearest known name, or lists all of them, or gives a remedy."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], remedy: str = "") -> None:
+        import difflib  # noqa: PLC0415 - needed for errors only; imports delay every command
+
         known = list(known)
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
         nearest = (

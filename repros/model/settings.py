@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -204,8 +203,15 @@ def _read_table(file: Path) -> dict[str, Any] | None:
     try:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(_LARGEST)
-        table = tomllib.loads(text).get("tool", {}).get("repros") if "repros" in text else None
-    except (OSError, UnicodeDecodeError, AttributeError, RecursionError, tomllib.TOMLDecodeError):
+    except (OSError, UnicodeDecodeError):
+        return None
+    if "repros" not in text:
+        return None
+    import tomllib  # noqa: PLC0415 - most projects have no settings, and its import takes as long as a short command
+
+    try:
+        table = tomllib.loads(text).get("tool", {}).get("repros")
+    except (AttributeError, RecursionError, tomllib.TOMLDecodeError):
         # Commands that read the file itself report the error, such as `repros audit`.
         return None
     return table if isinstance(table, dict) else None

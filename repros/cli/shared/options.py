@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from repros.cli.shared.output import console, show_text
-from repros.model import Device
+from repros.model.kinds import Device
 from repros.model.settings import CatalogueLocations, find_catalogues, foreign_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,8 +97,3 @@ def side_by_side_options(variable: str | None = None) -> Callable[[F], F]:
         return jobs(share(command))
 
     return add
-
-
-def example(*lines: str) -> str:
-    r"""Return the example at the end of a command's help; click keeps the line breaks after `\b`."""
-    return "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -57,9 +56,9 @@ def prepare_streams() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     if sys.stdin is None:
-        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for as long as the program
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - for as long as the program
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - the same
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
     if sys.stdout is None:
         raise OutputError(OSError(errno.EBADF, "standard output is closed"))
 
