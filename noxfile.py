@@ -31,6 +31,7 @@ from tests.sessions import (
     HERE,
     LOCK,
     PYTEST,
+    WORKERS,
     compile_lock,
     install,
     make_stack,
@@ -212,7 +213,7 @@ def conformance(session: nox.Session, stack: str) -> None:
 def minimums(session: nox.Session) -> None:
     """Run the project's own tests with the oldest dependencies that pyproject.toml allows [-- pytest's options]."""
     install(session, "tests", "--resolution", "lowest-direct", locked=False)
-    session.run("pytest", *PYTEST, *session.posargs)
+    session.run("pytest", *WORKERS, *session.posargs)  # the oldest pytest finds its plugins itself
 
 
 @nox.session(python=PYTHON)

@@ -16,7 +16,7 @@ _SEED_BYTES = 4
 
 
 def _to_share(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    """Return the share that a percentage stands for; a callback."""
+    """Return a percentage as a share from 0 to 1; a callback."""
     if text is None:
         return None
     number, sign, rest = text.partition("%")
