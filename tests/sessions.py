@@ -16,7 +16,11 @@ WORKERS = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
 PYTEST = [
     *WORKERS,
     "--disable-plugin-autoload",
-    *(word for name in ("hypothesispytest", "repros.pytest_plugin", "timeout", "xdist") for word in ("-p", name)),
+    *(
+        word
+        for name in ("hypothesispytest", "repros.pytest_plugin", "syrupy", "timeout", "xdist")
+        for word in ("-p", name)
+    ),
 ]
 """The plugins by name: of each that pytest finds itself it rewrites all modules for `assert`, in each worker anew."""
 LOCK = HERE / ".ci/tools.lock.txt"

@@ -55,7 +55,10 @@ GUARDED: dict[str, tuple[str, ...]] = {
 }
 """Files and folders by the session that guards them. A folder ends with `/`."""
 
-GUARDED_BY_ALL = (".ci/", "conftest.py", "noxfile.py", "pyproject.toml", "tests/conftest.py", "tests/sessions.py")
+GUARDED_BY_ALL = (
+    *(".ci/", "conftest.py", "noxfile.py", "pyproject.toml", "tests/conftest.py", "tests/package_catalogue.py"),
+    "tests/sessions.py",
+)
 """Files that every session depends on."""
 
 _DAY = 24 * 60 * 60
