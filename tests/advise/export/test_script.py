@@ -148,12 +148,12 @@ def test_every_variant_of_the_catalogue_can_be_exported(repro: Repro) -> None:
 
 def test_refusals(own: Repro, tmp_path: Path) -> None:
     pins = pinned.Pins("x", "3.11", ("torch==2.1.2",))
-    with pytest.raises(UnknownNameError, match="unknown variant 'fixt'; did you mean 'fixed'"):
+    with pytest.raises(UnknownNameError, match=r"'fixt'.*'fixed'"):
         export.export_script(own, pins, "fixt")
     (tmp_path / "lock.txt").write_text("torch==2.1.2   # via the stack itself\n")
-    with pytest.raises(pinned.ExportError, match=r"^stack current has no lightning, which RPR-0001 needs; choose"):
+    with pytest.raises(pinned.ExportError, match=r"^stack current .*lightning.*RPR-0001"):
         pinned.pins_of_stack(own, replace(stack("current"), lock=tmp_path / "lock.txt"))
-    with pytest.raises(pinned.ExportError, match=r"^current has no lightning, which RPR-0001 needs; choose"):
+    with pytest.raises(pinned.ExportError, match=r"^current .*lightning.*RPR-0001"):
         pinned.pins_of_environment(own, factories.environment(versions={"torch": "2.1.2"}))
     own.path.write_text(factories.VALID, encoding="utf-8")
     with pytest.raises(pinned.ExportError, match=r"has no main\(variant, strategy, accelerator\); it cannot be"):
