@@ -33,7 +33,8 @@ def _room(path: PurePath) -> str:
     """Return the folder in `repros`; all folders `inside` are one room, which mostly runs where nothing measures."""
     if "inside" in path.parts:
         return "inside"
-    return path.parts[1] if len(path.parts) > 2 else "repros"
+    _, first, *rest = path.parts
+    return first if rest else "repros"
 
 
 def _share(room: Counter[str]) -> float:

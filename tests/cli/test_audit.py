@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from repros.engine import evidence
+from repros.engine.evidence import Measurement, Unit, VariantVerdict
+from repros.model import Device, Verdict
 from tests.cli.command import CLAIMED, Command
 from tests.transcript import transcript
 
@@ -26,19 +29,47 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 OWN = ("--catalogue", "own.py")
 
 
-def test_text(repros: Command, project: Path, snapshot: SnapshotAssertion) -> None:
-    (project / "older.txt").write_text("torch==2.0.1\n")
-    (project / "range.txt").write_text("torch>=2.0\n")
-    audit = "audit requirements.txt --catalogue own.py"
-    assert snapshot == transcript(
-        repros,
-        audit,
-        f"{audit} --verbose",
-        f"{audit} --ignore RPR-0007 2999-01-31 'we know'",
-        f"{audit} --ignore RPR-0007 1999-01-31 'we knew'",
-        "audit older.txt --catalogue own.py --verbose",
-        "audit range.txt --catalogue own.py --verbose",
-    )
+@pytest.fixture
+def failures(project: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A catalogue with a failure of each status and kind, and the evidence of one; return the words that name it."""
+    texts = {
+        "RPR-0001": ('affected = ["lightning>=2.1,<2.4"]', "packages", '["lightning"]'),
+        "RPR-0002": ('affected = ["lightning<2.6"]', "silent", "true"),
+        "RPR-0003": ('affected = ["accelerate<1"]', "packages", '["accelerate"]'),
+        "RPR-0004": ('affected = ["bitsandbytes<1"]', "packages", '["bitsandbytes"]'),
+        "RPR-0005": ('affected = ["torch<2"]', "packages", '["torch"]'),
+        "RPR-0006": ("", "requires", '["torch>=2.4"]'),
+        "RPR-0008": ("", "documented", '"https://example.org/misuse"'),
+        "RPR-0009": (
+            'affected = ["lightning>=2.0,<2.0.8 or lightning>=2.1,<2.3 or lightning==2.4.*"]',
+            "documented",
+            '"https://example.org/limitation"',
+        ),
+        "RPR-0010": ('exists = ["torch>=2.8"]\n# exists_source = "https://a.b/1"', "packages", '["torch"]'),
+    }
+    kinds = {"RPR-0008": "misuse", "RPR-0009": "limitation"}
+    (project / "failures").mkdir()
+    for number, (id_, (ranges, key, value)) in enumerate(texts.items()):
+        text = CLAIMED.replace("RPR-0007", id_).replace('"bug"', f'"{kinds.get(id_, "bug")}"')
+        text = text.replace('affected = ["torch>=2.1"]', ranges or "affected = []")
+        text = text.replace("# strategies", f"# {key} = {value}\n# strategies")
+        if key == "packages":
+            text = text.replace('# packages = ["torch"]\n', "", 1)
+        (project / f"failures/failure_{number}.py").write_text(text)
+    seen = {"failing": VariantVerdict(Verdict.REPRODUCED, "X")}
+    versions = {"lightning": "2.2", "torch": "2.2"}
+    unit = Unit("2023-12", "RPR-0001", Device.CPU, "ddp")
+    measured = Measurement(unit, "", dt.date(2026, 1, 1), "warm", "Linux", "3.11.7", versions, 2, 1.0, seen)
+    monkeypatch.setattr(evidence, "read", lambda **_: {unit: measured})
+    (project / "requirements.txt").write_text("lightning==2.2\ntorch==2.2\naccelerate>=0.20\n./folder\n")
+    ignored = ("RPR-0001 1999-01-31 'we knew'", "RPR-0002 2999-01-31 'we know'", "RPR-0005 2999-01-31 'not ours'")
+    return "requirements.txt --catalogue failures " + " ".join(f"--ignore {ignore}" for ignore in ignored)
+
+
+def test_text(repros: Command, project: Path, failures: str, snapshot: SnapshotAssertion) -> None:
+    (project / "clear.txt").write_text("torch==2.0.1\n")
+    own = [f"audit {name} --catalogue own.py --verbose" for name in ("requirements.txt", "clear.txt")]
+    assert snapshot == transcript(repros, f"audit {failures}", f"audit {failures} --verbose", *own)
 
 
 def test_the_project_s_own_file_is_found(repros: Command) -> None:

@@ -7,17 +7,30 @@ from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
-from tests.cli.command import ROOT, Command
+from tests.cli.command import Command
+from tests.factories import VALID
 from tests.transcript import transcript
 
+CODE = """
+import sys
 
-def test_text(repros: Command, snapshot: SnapshotAssertion) -> None:
-    assert snapshot == transcript(
-        repros,
-        "export RPR-0005",
-        "export RPR-0001 --osv",
-        "export RPR-9003 --catalogue ROOT/tests/toys/exits.py --stack 2023-12 -o -".replace("ROOT", str(ROOT)),
-    )
+import torch
+
+
+def main(variant="failing", strategy="ddp", accelerator="cuda"):
+    print(variant, strategy, accelerator)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+"""
+"""Behind a header that names `cuda` alone."""
+
+
+def test_text(repros: Command, here: Path, snapshot: SnapshotAssertion) -> None:
+    (here / "own.py").write_text(VALID + CODE, "utf-8")
+    own = "export RPR-0001 --catalogue own.py --stack 2023-12 -o -"
+    assert snapshot == transcript(repros, "export RPR-0005", "export RPR-0001 --osv", own)
 
 
 def test_a_script_is_pinned_and_kept(repros: Command, here: Path) -> None:

@@ -147,7 +147,7 @@ def test_refusals(
 
 def test_refusals_of_results(repros: Command, snapshot: SnapshotAssertion) -> None:
     repros("run", "--python", "python", "--catalogue", RAISES, "--variant", "fixed")
-    lines = (f"report {TOY}", "report RPR-0005", "summary --strategy fsdp", f"report {TOY} --results nowhere")
+    lines = (f"report {TOY}", "report RPR-0005", "summary --strategy fsdp")
     assert snapshot == refusals(repros, *lines)
 
 

@@ -168,7 +168,7 @@ def own(tmp_path: Path) -> Repro:
 def test_of_one_variant_nothing_is_left_to_choose(own: Repro) -> None:
     text = export_minimal(own, PINS, ["fixed"])
     assert text.endswith(f'"""\n{ALONE}')
-    assert "# Run it: uv run FILE [strategy] [accelerator]. It is 'fixed'." in text
+    assert "uv run FILE [strategy] [accelerator]" in text
 
 
 def test_of_two_variants_one_is_chosen(own: Repro, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_of_two_variants_one_is_chosen(own: Repro, tmp_path: Path) -> None:
 
 
 def test_an_unknown_variant_and_another_form_are_refused(own: Repro, tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="unknown variant 'fixt'; did you mean 'fixed'"):
+    with pytest.raises(UnknownNameError, match=r"'fixt'.*'fixed'"):
         export_minimal(own, PINS, ["fixt"])
     own.path.write_text(OTHER_FORM)
     with pytest.raises(ExportError, match="has no VARIANTS"):
