@@ -47,12 +47,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run all cases of the tests that are marked as long")
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` deselects
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test that needs an interpreter with torch."""
+    if isinstance(item, pytest.Function) and "current_python" in item.fixturenames:
+        item.add_marker("torch")
+
+
+@pytest.hookimpl(trylast=True)  # syrupy has to see all: it removes the snapshots of tests that are not there
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that need an interpreter with torch, and leave out cases of the long ones."""
-    for item in items:
-        if isinstance(item, pytest.Function) and "current_python" in item.fixturenames:
-            item.add_marker("torch")
+    """Leave out cases of the long tests."""
     takes_all = config.getoption("--long") or config.getoption("--all-cells")
     if not takes_all and not any("::" in argument for argument in config.args):
         left_out = _left_out(items)

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from repros.cli import main
 from repros.diagnose.compare.run import CompareResult, compare
-from repros.diagnose.compare.text import equal_before, headline
 from tests.diagnose.compare.changed import difference_of_changed
 from tests.diagnose.compare.recorded import end, evaluation, forward, recording, results, step, summary
 
@@ -78,11 +76,10 @@ def test_what_libraries_hand_to_a_program_is_compared(
 
 @pytest.mark.slow
 def test_what_ranks_gather_is_compared_and_texts_are_not(
-    current_python: Path, capfd: pytest.CaptureFixture[str], sentences: SnapshotAssertion
+    current_python: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     found = difference_of_changed([str(current_python), str(PROGRAMS), "gathered"], capfd, "--ranks", "2,2")
-    assert found["rank"] == "rank 0"
-    assert found["what"] == sentences
+    assert (found["what"], found["rank"]) == ("result [0][rows] of all_gather_object() in gathered", "rank 0")
     assert (found["first"], found["second"]) == ("sum 2", "sum 3")
 
 
@@ -100,21 +97,27 @@ def compared(tmp_path: Path, one: Sequence[Any], other: Sequence[Any], **options
     return compare(first, second, **options)
 
 
-def test_a_result_is_named_where_all_else_is_the_same(tmp_path: Path, sentences: SnapshotAssertion) -> None:
+def found_in(result: CompareResult) -> tuple[int, str, str, tuple[str, str]]:
+    """Return the first difference: the step and the kind of its record, what differs, and both values."""
+    assert result.difference is not None
+    assert result.at is not None
+    return result.at.number, result.at.kind, result.difference.text, result.difference.values
+
+
+def test_a_result_is_named_where_all_else_is_the_same(tmp_path: Path) -> None:
     one = [step(), results(read=[1.0]), step(), end()]
     result = compared(tmp_path, one, [step(), results(read=[2.0]), step(), end()])
-    assert headline(result) == sentences
-    assert result.notes == ("no step differs",)
-    assert equal_before(result) == sentences
+    assert found_in(result) == (1, "results", "result of read() in main", ("sum 1", "sum 2"))
+    assert (result.notes, result.same_bits) == (("no step differs",), 2)
 
 
-def test_what_differs_later_and_is_no_mere_result_comes_first(tmp_path: Path, sentences: SnapshotAssertion) -> None:
+def test_what_differs_later_and_is_no_mere_result_comes_first(tmp_path: Path) -> None:
     result = compared(tmp_path, [results(read=[1.0]), step()], [results(read=[2.0]), step(rate=0.5)])
-    assert headline(result) == sentences
+    assert found_in(result) == (1, "step", "learning rate of weight", ("0.1", "0.5"))
     at_end = compared(
         tmp_path / "end", [step(), results(read=[1.0]), end()], [step(), results(read=[2.0]), end(rate=0.5)]
     )
-    assert headline(at_end) == sentences
+    assert found_in(at_end)[1:] == ("end", "learning rate of weight", ("0.1", "0.5"))
 
 
 def test_no_result_is_compared_where_a_bit_differs(tmp_path: Path) -> None:
@@ -136,23 +139,22 @@ def test_results_of_a_kind_are_compared_where_both_have_equally_many(tmp_path: P
     assert compared(tmp_path, [step(), results(read=[1.0])], [step(), other]).difference is None
 
 
-def test_results_on_another_number_of_ranks_are_not_compared(tmp_path: Path, sentences: SnapshotAssertion) -> None:
+def test_results_on_another_number_of_ranks_are_not_compared(tmp_path: Path) -> None:
     one, other = ([results(gathered=[value]), end()] for value in (1.0, 2.0))
     assert compared(tmp_path, one, [other, other]).difference is None
     found = compared(tmp_path / "two", [one, one], [other, other]).difference
     assert found is not None
-    assert found.rank == "rank 0"
-    assert found.text == sentences
+    assert (found.text, found.rank) == ("result of gathered() in main", "rank 0")
 
 
-def test_what_a_program_gets_as_it_resumes_is_not_compared(tmp_path: Path, sentences: SnapshotAssertion) -> None:
+def test_what_a_program_gets_as_it_resumes_is_not_compared(tmp_path: Path) -> None:
     one = [step(), results(read=[1.0]), step(), results(read=[3.0])]
     assert compared(tmp_path, one, [results(read=[9.0]), step(), results(read=[3.0])], offset=1).difference is None
     found = compared(tmp_path / "later", one, [results(read=[9.0]), step(), results(read=[4.0])], offset=1)
-    assert headline(found) == sentences
+    assert found_in(found) == (1, "results", "result of read() in main", ("sum 3", "sum 4")), "of the second run"
 
 
-def test_another_shape_or_number_of_tensors_is_a_difference(tmp_path: Path, sentences: SnapshotAssertion) -> None:
+def test_another_shape_or_number_of_tensors_is_a_difference(tmp_path: Path) -> None:
     one, longer, named = results(read=[1.0]), results(read=[1.0]), results(read=[1.0])
     longer["results"][0]["values"][""] = summary([1.0, 1.0])
     named["results"][0]["values"]["[mask]"] = summary([1.0])
@@ -161,32 +163,29 @@ def test_another_shape_or_number_of_tensors_is_a_difference(tmp_path: Path, sent
     assert found.values == ("shape []", "shape [2]")
     found = compared(tmp_path / "named", [one], [named]).difference
     assert found is not None
-    assert found.values == ("none", "numbers")
-    assert found.text == sentences
+    assert (found.text, found.values) == ("result [mask] of read() in main", ("none", "numbers"))
 
 
-def test_parts_that_several_processes_of_a_rank_got_are_one_list(tmp_path: Path, sentences: SnapshotAssertion) -> None:
+def test_parts_that_several_processes_of_a_rank_got_are_one_list(tmp_path: Path) -> None:
     parts = [step(), results(read=[1.0]), results(read=[2.0])]
     assert compared(tmp_path, [step(), results(read=[1.0, 2.0])], parts).results == 2
     found = compared(tmp_path / "other", [step(), results(read=[1.0, 3.0])], parts).difference
     assert found is not None
-    assert found.text == sentences
+    assert found.text == "result of read() in main (2)"
 
 
-def test_logged_values_are_compared_by_name_and_on_equally_many_ranks(
-    tmp_path: Path, sentences: SnapshotAssertion
-) -> None:
+def test_logged_values_are_compared_by_name_and_on_equally_many_ranks(tmp_path: Path) -> None:
     bare = {**forward([]), "inputs": {}, "outputs": {}}
     one = evaluation(bare, logged={"a": summary([1.0], []), "b": summary([2.0], [])})
     other = evaluation(bare, logged={"b": summary([3.0], []), "c": summary([1.0], [])})
-    assert headline(compared(tmp_path, [one], [other])) == sentences
+    found = found_in(compared(tmp_path, [one], [other]))
+    assert found == (0, "evaluation", "logged value b", ("sum 2", "sum 3"))
     assert compared(tmp_path / "ranks", [one], [[other], [other]]).difference is None
 
 
-def test_what_a_rank_got_before_another_is_named_first(tmp_path: Path, sentences: SnapshotAssertion) -> None:
+def test_what_a_rank_got_before_another_is_named_first(tmp_path: Path) -> None:
     one = [[results(data=[1.0], gathered=[1.0])], [results(data=[1.0], gathered=[1.0])]]
     other = [[results(data=[1.0], gathered=[2.0])], [results(data=[2.0], gathered=[2.0])]]
     found = compared(tmp_path, one, other).difference
     assert found is not None
-    assert found.rank == "rank 1"
-    assert found.text == sentences
+    assert (found.text, found.rank) == ("result of data() in main", "rank 1")

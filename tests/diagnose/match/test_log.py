@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from repros.diagnose.match import log
 from repros.diagnose.match.log import decode_lines, read_file, read_stream
@@ -35,16 +34,14 @@ def test_parts_between_carriage_returns_share_a_line_number() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"\n \r\n\t\n"])
-def test_an_empty_log_is_refused(raw: bytes, sentences: SnapshotAssertion) -> None:
-    with pytest.raises(ReprosError) as caught:
+def test_an_empty_log_is_refused(raw: bytes) -> None:
+    with pytest.raises(ReprosError, match=r"^train\.log "):
         decode_lines(raw, "train.log")
-    assert str(caught.value) == sentences
 
 
-def test_a_binary_is_refused(sentences: SnapshotAssertion) -> None:
-    with pytest.raises(ReprosError) as caught:
+def test_a_binary_is_refused() -> None:
+    with pytest.raises(ReprosError, match=r"^a\.out "):
         decode_lines(bytes(range(256)) * 40, "a.out")
-    assert str(caught.value) == sentences
 
 
 def test_zeros_within_a_log_do_not_make_it_binary() -> None:

@@ -73,18 +73,19 @@ def moved() -> LogMatch:
 MESSAGE = "RuntimeError: the documented failure"
 REPORTS = {
     "certain": of(TRACEBACK.format(function="new_forward") + "accelerate==0.25.0\n", HOOKS),
-    "alternatives": of(f"{MESSAGE} on cuda:1\n\ntorch 2.1.2", HOOKS, OTHER),
+    "alternatives": of(f"{MESSAGE} on cuda:1\n\ntorch 2.1.2, accelerate 0.25.0", HOOKS, OTHER),
     "a log with two releases": of(f"{MESSAGE}\n\ntorch 2.0.1, then torch 2.1.2", OTHER),
     "a release that was not measured": needy("2.3.1"),
     "a release without the feature": needy("2.2.2"),
     "a release on which another variant is affected": moved(),
     "ruled out": of(TRACEBACK.format(function="forward"), HOOKS),
-    "a log without an exception": of("all is well", HOOKS),
 }
 
 
 def test_reports(snapshot: SnapshotAssertion) -> None:
+    """Those that the snapshot of `repros match` does not have."""
     shown = [f"# {name}\n{format_match(found, 100).plain}" for name, found in REPORTS.items()]
+    shown[-1] = shown[-1].partition("\nnext ")[0]
     assert snapshot == "\n\n".join(shown)
 
 

@@ -250,6 +250,8 @@ def test_a_refusal_names_the_line(script: Path, old: str, new: str, line: int) -
 
 def test_sentences(script: Path, snapshot: SnapshotAssertion) -> None:
     errors = [refused(script, replaced(old, new)) for old, new, _ in REFUSED]
-    sentences = "\n".join(str(error).removeprefix(f"{script.parent}/") for error in errors)
+    # The snapshot of `repros list` has the sentence about an unknown key.
+    told = [str(error).removeprefix(f"{script.parent}/") for error in errors if ": unknown " not in str(error)]
+    sentences = "\n".join(told)
     # Python's own words differ between its releases.
     assert snapshot == re.sub("(not valid (?:TOML|Python)): .*", r"\1", sentences)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -122,22 +123,20 @@ def test_the_releases_can_be_limited(spec: CellSpec, tiny: Stack) -> None:
         build_question(spec, tiny, "tinylib", RELEASES, None, None, Version("1.5"))
 
 
-def test_the_steps_include_the_cost(question: Question, sentences: SnapshotAssertion) -> None:
+def test_the_steps_include_the_cost(question: Question) -> None:
     *plan, cost = describe_steps(question)
-    assert plan == sentences
-    assert cost == sentences
+    versions = [re.findall(r"\b1\.\d\b", line) for line in plan]
+    every = ["1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7"]
+    assert versions == [every, ["1.4"], ["1.1", "1.3", "1.2"], ["1.5", "1.7", "1.6"]]
+    assert re.findall(r"\d+", cost) == ["5", "1", "2", "3"], "releases, MB, and runs from and to"
 
 
 @pytest.mark.parametrize(
-    ("package", "good"),
-    [
-        ("lightning", None),
-        ("tinylib", "0.9"),
-    ],
+    ("package", "good", "place"),
+    [("lightning", None, "stack tiny .*lightning"), ("tinylib", "0.9", r"^tinylib 0\.9 .*1\.1.*1\.7")],
 )
 def test_an_invalid_question_is_refused(
-    spec: CellSpec, tiny: Stack, package: str, good: str | None, sentences: SnapshotAssertion
+    spec: CellSpec, tiny: Stack, package: str, good: str | None, place: str
 ) -> None:
-    with pytest.raises(ReprosError) as refused:
+    with pytest.raises(ReprosError, match=place):
         build_question(spec, tiny, package, RELEASES, Version(good) if good else None, None)
-    assert str(refused.value) == sentences

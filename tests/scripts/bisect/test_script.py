@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from syrupy.assertion import SnapshotAssertion
 
 from repros.model import Stack
 from repros.scripts.bisect.answers import read_answers
@@ -26,11 +25,16 @@ from tests.tiny_stack import write_wheel
 
 
 @pytest.mark.slow
-def test_the_change_is_found_around_a_release_that_shows_something_else(
-    bisect: Bisect, tmp_path: Path, snapshot: SnapshotAssertion
-) -> None:
+def test_the_change_is_found_around_a_release_that_shows_something_else(bisect: Bisect, tmp_path: Path) -> None:
     ended = bisect("train.py", "--package", "tinylib", "--to", "1.4")
-    assert (ended.code, ended.out) == (0, snapshot)
+    assert ended.code == 0
+    assert [line.partition(": ")[0] for line in ended.out.splitlines()[:5]] == [
+        "1.1  2026-01-01  2 x clean",
+        "1.2  2026-02-01  2 x KeyError",
+        "1.3  2026-03-01  2 x ValueError",
+        "1.4  2026-04-01  2 x ValueError",
+        "",
+    ]
     assert "tinylib 1.4 (2026-04-01): 2 x ValueError: as documented\n" in ended.err
     assert copies(tmp_path) == []
     # A second time nothing is run.

@@ -127,8 +127,6 @@ def test_what_the_environment_lacks_is_refused(bisect: Bisect, sentences: Snapsh
         "",
         "train.py",
         "-- python train.py",
-        "gone.py --package tinylib",
-        "train.py --package tinylib --from 0.9",
         "train.py --package tinylib --from 1.4 --to 1.4",
         "--package tinylib -- ./train.py",
         "--package tinylib --",
@@ -136,13 +134,25 @@ def test_what_the_environment_lacks_is_refused(bisect: Bisect, sentences: Snapsh
         "RPR-0001 --timeout 9",
         "RPR-0001 -- 3",
         "train.py --package tinylib --good loss --bad lossless",
-        "train",
     ],
 )
 def test_refusals(bisect: Bisect, words: str, sentences: SnapshotAssertion) -> None:
     ended = bisect(*words.split())
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.replace(f"Python {sys.version_info.major}.{sys.version_info.minor}", "Python N") == sentences
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("gone.py --package tinylib", "gone.py"),
+        ("train.py --package tinylib --from 0.9", "tinylib 0.9"),
+        ("train", "'train'"),
+    ],
+)
+def test_a_name_of_nothing_is_refused(bisect: Bisect, words: str, place: str) -> None:
+    ended = bisect(*words.split())
+    assert (ended.code, ended.out, place in ended.err) == (2, "", True)
 
 
 def test_a_dry_run_runs_nothing(bisect: Bisect, sentences: SnapshotAssertion) -> None:

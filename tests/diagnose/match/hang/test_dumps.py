@@ -111,17 +111,19 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Sna
     sentences.append(re.sub(r"\(.*\)", "(...)", refused(read_dump, tmp_path / "cut_0")))  # the words of json
     first, second = write(tmp_path / "a", {0: BOTH[0]}), write(tmp_path / "b", {0: BOTH[0]})
     sentences.append(refused(read_dumps, [*find_dumps(first), *find_dumps(second)]))
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "train.log").write_text("step 1\n")
-    sentences.append(refused(find_dumps, tmp_path / "logs"))
     with (tmp_path / "long_0").open("wb") as file:
         file.write(b"\x80\x02")
         file.truncate(2**20 + 1)
     monkeypatch.setattr(module, "MOST_BYTES", 2**20)
     sentences.append(refused(read_dump, tmp_path / "long_0"))
     assert all(sentence.startswith(str(tmp_path)) for sentence in sentences)
-    sentences.append(refused(split_inputs, [tmp_path / "logs" / "train.log"] * 2))
+    sentences.append(refused(split_inputs, [tmp_path / "train.log"] * 2))
     assert snapshot == mask("\n".join(sentences), folder=tmp_path)
+
+
+def test_a_folder_without_dumps_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step 1\n")
+    assert refused(find_dumps, tmp_path).startswith(f"{tmp_path} ")
 
 
 def test_files_are_told_apart(tmp_path: Path) -> None:

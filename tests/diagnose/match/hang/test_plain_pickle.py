@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from syrupy.assertion import SnapshotAssertion
 
 from repros.diagnose.match.hang.plain_pickle import read_plain
 from repros.model.errors import ReprosError
@@ -51,10 +50,9 @@ def test_a_pickle_that_calls_a_function_is_refused_and_calls_nothing(tmp_path: P
     assert mark.exists()
 
 
-def test_the_refusal_names_what_was_found_and_where(snapshot: SnapshotAssertion) -> None:
-    with pytest.raises(ReprosError) as error:
+def test_the_refusal_names_what_was_found_and_where() -> None:
+    with pytest.raises(ReprosError, match=r"^dump_0 .*\(GLOBAL os system .* 2\)"):
         read_plain(b"\x80\x02cos\nsystem\n(S'true'\ntR.", "dump_0")
-    assert snapshot == str(error.value)
 
 
 class Persistent(pickle.Pickler):
