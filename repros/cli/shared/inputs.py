@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copyreg
+import os
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import packaging
 
 from repros.cli.shared.output import console, show_text
 from repros.model.cache.snapshot import files_below, remember
 from repros.model.errors import ReprosError
+from repros.model.packages import canonical_name
 from repros.model.settings import CatalogueLocations
 
 if TYPE_CHECKING:
@@ -72,7 +74,9 @@ def read_catalogue(places: CatalogueLocations) -> Catalogue:
     return keep("catalogue", places, partial(_load, places))
 
 
-def keep(name: str, places: CatalogueLocations, read: Callable[[], T], readers: Iterable[Path] = ()) -> T:
+def keep(
+    name: str, places: CatalogueLocations, read: Callable[[], T], readers: Iterable[Path] = (), beside: str = ""
+) -> T:
     """Return a value made of catalogues, from the cache unless a script or the code that makes it has changed.
 
     Args:
@@ -80,9 +84,13 @@ def keep(name: str, places: CatalogueLocations, read: Callable[[], T], readers: 
         places: the catalogues.
         read: makes the value, which must be picklable.
         readers: files and folders of code that it depends on in addition to that of the catalogue.
+        beside: name of a file that it depends on, in the folder of each script and in the one above.
     """
-    files = [file for place in (*places.scripts, *READERS, *readers) for file in files_below(place, ".py")]
-    return remember(name, files, read, key=f"{packaging.__version__} {places!r}")
+    scripts = [file for place in places.scripts for file in files_below(place, ".py")]
+    code = [file for place in (*READERS, *readers) for file in files_below(place, ".py")]
+    folders = {os.path.dirname(script) for script in scripts if beside}  # noqa: PTH120 - hundreds
+    others = [os.path.join(folder, *up, beside) for folder in folders for up in ((), ("..",))]  # noqa: PTH118 - hundreds
+    return remember(name, [*scripts, *code, *others], read, key=f"{packaging.__version__} {places!r}")
 
 
 def _load(places: CatalogueLocations) -> Catalogue:
@@ -90,16 +98,54 @@ def _load(places: CatalogueLocations) -> Catalogue:
 
     from repros.engine.catalogue import load  # noqa: PLC0415 - the same
 
-    copyreg.pickle(Requirement, lambda requirement: (make_requirement, (str(requirement),)))
+    copyreg.pickle(Requirement, lambda requirement: (make_requirement, (str(requirement), requirement.name)))
     return load(places.scripts, places)
 
 
-@cache
-def make_requirement(text: str) -> Requirement:
-    """Return a requirement of a cached catalogue; equal ones share an object."""
-    from packaging.requirements import Requirement  # noqa: PLC0415 - delays every command, and few compare versions
+class _KeptRequirement:
+    """A requirement of a cached catalogue: the name and the text, and what `packaging` makes of it where that is used.
 
-    return Requirement(text)
+    The import of `packaging` takes as long as a whole short command.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        self._text = text
+
+    @cached_property
+    def _whole(self) -> Requirement:
+        from packaging.requirements import Requirement  # noqa: PLC0415 - see above
+
+        return Requirement(self._text)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copying and pickling ask for
+            raise AttributeError(name)
+        return getattr(self._whole, name)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return repr(self._whole)
+
+    def __eq__(self, other: object) -> bool:
+        name = getattr(other, "name", None)
+        if not isinstance(name, str) or canonical_name(name) != canonical_name(self.name):
+            return False
+        return self._text == str(other) or self._whole == (other._whole if isinstance(other, _KeptRequirement) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._whole)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_requirement, (self._text, self.name)
+
+
+@cache
+def make_requirement(text: str, name: str) -> Requirement:
+    """Return a requirement of a cached catalogue; equal ones share an object."""
+    return cast("Requirement", _KeptRequirement(text, name))
 
 
 def choose_interpreter(given: Path) -> Path:

@@ -51,7 +51,7 @@ def load_listing(places: CatalogueLocations) -> Listing:
 
 def _read(places: CatalogueLocations) -> Listing:
     from repros.cli.shared.inputs import read_catalogue  # noqa: PLC0415 - only what has changed is read
-    from repros.model.ranges import affected_text  # noqa: PLC0415 - the same
+    from repros.model.affected import affected_text  # noqa: PLC0415 - the same
     from repros.text.json_values import repro_summary  # noqa: PLC0415 - the same
     from repros.text.threads import kind_note  # noqa: PLC0415 - the same
 

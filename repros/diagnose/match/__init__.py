@@ -54,7 +54,9 @@ class LogMatch:
     """A sentence for each omission."""
 
 
-def match_log(log: LogLines, repros: Iterable[Repro], environment: Environment | None = None) -> LogMatch:
+def match_log(
+    log: LogLines, repros: Iterable[Repro] | SignatureIndex, environment: Environment | None = None
+) -> LogMatch:
     """Compare a log with the catalogue.
 
     The log is decoded anew for each search (`LogLines`): for the failures, for the versions, for messages outside of
@@ -62,15 +64,13 @@ def match_log(log: LogLines, repros: Iterable[Repro], environment: Environment |
 
     Args:
         log: the log.
-        repros: the catalogue.
+        repros: the catalogue, or its index.
         environment: the environment of the log's program, for the versions that the log does not state.
     """
-    catalogue = tuple(repros)
-    index = SignatureIndex(catalogue)
+    index = repros if isinstance(repros, SignatureIndex) else SignatureIndex(repros)
     failures, notes = find_failures(log, index.ids_of)
-    packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
-    stated = find_versions(log, packages)
-    versions = {**(installed_versions(environment, packages) if environment else {}), **stated}
+    stated = find_versions(log, index.packages)
+    versions = {**(installed_versions(environment, index.packages) if environment else {}), **stated}
     if environment and versions.keys() - stated.keys():
         notes += (f"The versions that the log does not state are those of {environment.name}.",)
     candidates, ruled_out = find_candidates(failures, index, versions, log)

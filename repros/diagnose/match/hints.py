@@ -7,7 +7,6 @@ not in the script's header: `match.toml` is in the folder of a catalogue, with a
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -107,6 +106,8 @@ def read_hints(file: Path) -> Mapping[str, Hints]:
     Raises:
         ReprosError: the file is invalid; the message has its path, the table and what was expected.
     """
+    import tomllib  # noqa: PLC0415 - kept hints are not read again
+
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, or not UTF-8
