@@ -114,9 +114,7 @@ def list_repros(
         if not chosen:
             show_text(console(), "no documented failure matches", "dim")
         for file in listing.without_header:
-            show_text(
-                console(stderr=True), f"ignored: {relative_to_cwd(file)} has no [tool.repro] header", "yellow"
-            )
+            show_text(console(stderr=True), f"ignored: {relative_to_cwd(file)} has no [tool.repro] header", "yellow")
 
 
 def _whole(listed: Sequence[ListedRepro], places: CatalogueLocations) -> list[Repro]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from repros.cli.shared.inputs import keep, name_omissions, read_catalogue
 from repros.cli.shared.example import example
+from repros.cli.shared.inputs import keep, name_omissions, read_catalogue
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
@@ -84,7 +84,9 @@ def match(
         from repros.diagnose.match.hang.json_format import hang_to_json  # noqa: PLC0415 - text needs none of it
         from repros.diagnose.match.json_format import match_to_json  # noqa: PLC0415 - the same
 
-        confirmed = run_candidates(read_catalogue(places), ids, python, quiet=True) if python is not None and ids else []
+        confirmed = (
+            run_candidates(read_catalogue(places), ids, python, quiet=True) if python is not None and ids else []
+        )
         values = {**match_to_json(found), "hangs": list(map(hang_to_json, hangs))}
         echo_json({**values, **({"confirmed": confirmed} if confirm else {})})
     else:

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from repros.model.packages import canonical_name, format_requirement
 
@@ -55,9 +56,18 @@ class Term:
         overlap = compare(self)
         return overlap.opposite if self.negated else overlap
 
+    @cached_property
+    def text(self) -> str:
+        """The term as a header states it."""
+        return f"{'no ' if self.negated else ''}{format_requirement(self.requirement)}"
+
     def __str__(self) -> str:
         """Return the term as a header states it."""
-        return f"{'no ' if self.negated else ''}{format_requirement(self.requirement)}"
+        return self.text
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields and the text, which a pickled term need not make again."""
+        return {**vars(self), "text": self.text}
 
 
 Compare = Callable[[Term], Overlap]

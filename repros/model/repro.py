@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from repros.model.affected import AnyOf, packages_of
 from repros.model.kinds import Device, ExpectedOutcome, FailureKind, Role
-from repros.model.observation import Ending
 from repros.model.packages import canonical_name, format_requirement, intersection
+from repros.model.raised import Ending
 from repros.model.settings import OWN, Origin
 
 if TYPE_CHECKING:

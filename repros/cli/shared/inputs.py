@@ -98,7 +98,7 @@ def _load(places: CatalogueLocations) -> Catalogue:
 
     from repros.engine.catalogue import load  # noqa: PLC0415 - the same
 
-    copyreg.pickle(Requirement, lambda requirement: (make_requirement, (str(requirement), requirement.name)))
+    copyreg.pickle(Requirement, _reduced)
     return load(places.scripts, places)
 
 
@@ -108,9 +108,9 @@ class _KeptRequirement:
     The import of `packaging` takes as long as a whole short command.
     """
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, key: str) -> None:
         self.name = name
-        self._text = text
+        self._text, self._key = text, key
 
     @cached_property
     def _whole(self) -> Requirement:
@@ -130,22 +130,31 @@ class _KeptRequirement:
         return repr(self._whole)
 
     def __eq__(self, other: object) -> bool:
-        name = getattr(other, "name", None)
-        if not isinstance(name, str) or canonical_name(name) != canonical_name(self.name):
-            return False
-        return self._text == str(other) or self._whole == (other._whole if isinstance(other, _KeptRequirement) else other)
+        return self._key == other._key if isinstance(other, _KeptRequirement) else self._whole == other
 
     def __hash__(self) -> int:
         return hash(self._whole)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return make_requirement, (self._text, self.name)
+        return make_requirement, (self._text, self.name, self._key)
+
+
+def _reduced(requirement: Requirement) -> tuple[Any, ...]:
+    """Return how a requirement is pickled: with a key that is the same for those that are equal."""
+    from packaging.utils import canonicalize_version  # noqa: PLC0415 - only what has changed is read
+
+    bounds = sorted(
+        bound.operator + canonicalize_version(bound.version, strip_trailing_zero=bound.operator != "~=")
+        for bound in requirement.specifier
+    )
+    parts = (canonical_name(requirement.name), sorted(requirement.extras), bounds, requirement.url, requirement.marker)
+    return make_requirement, (str(requirement), requirement.name, " ".join(map(str, parts)))
 
 
 @cache
-def make_requirement(text: str, name: str) -> Requirement:
+def make_requirement(text: str, name: str, key: str) -> Requirement:
     """Return a requirement of a cached catalogue; equal ones share an object."""
-    return cast("Requirement", _KeptRequirement(text, name))
+    return cast("Requirement", _KeptRequirement(text, name, key))
 
 
 def choose_interpreter(given: Path) -> Path:

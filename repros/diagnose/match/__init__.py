@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from repros.diagnose.match.affected import AffectedState
 from repros.diagnose.match.candidates import Candidate, Confidence, find_candidates
@@ -20,7 +21,9 @@ from repros.diagnose.match.index import SignatureIndex
 from repros.diagnose.match.log import LogLines
 from repros.diagnose.match.occurrences import ContradictingLine, ContradictionKind, Occurrence, RuledOut
 from repros.diagnose.match.versions import find_versions, installed_versions
-from repros.model import Environment, Repro
+
+if TYPE_CHECKING:
+    from repros.model import Environment, Repro
 
 __all__ = [
     "AffectedState",

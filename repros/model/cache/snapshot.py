@@ -74,9 +74,11 @@ def files_below(folder: Path, suffix: str) -> Iterator[str]:
 
 
 def _folder() -> Path:
-    """Return the snapshot folder; usually without importing platformdirs, which is slower than reading a snapshot."""
-    is_usual = sys.platform == "linux" and not os.environ.get(VARIABLE) and not os.environ.get("XDG_CACHE_HOME")
-    return (Path("~/.cache/repros").expanduser() if is_usual else cache_folder()) / "snapshots"
+    """Return the snapshot folder; on Linux without importing platformdirs, which is slower than reading a snapshot."""
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    if sys.platform != "linux" or os.environ.get(VARIABLE) or not caches.startswith(("/", "~/")):
+        return cache_folder() / "snapshots"
+    return Path(caches).expanduser() / "repros" / "snapshots"
 
 
 def _encoded(*texts: str) -> bytes:
