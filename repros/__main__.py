@@ -10,7 +10,7 @@ import sys
 import threading
 
 _ALLOCATIONS = 100_000
-"""Containers between two searches for unused cycles: more than the imports of any command make, which all stay in use."""
+"""Containers between two searches for unused cycles: more than the imports of a command make, which stay in use."""
 
 
 def run() -> None:

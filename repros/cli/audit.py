@@ -16,8 +16,8 @@ from repros.advise.audit.report import AuditReport, build_report
 from repros.advise.audit.sources import find_source, read_source
 from repros.advise.audit.sources.environment import environment_subject
 from repros.advise.audit.subject import Subject
-from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.example import example
+from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option, name_foreign_settings
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo

@@ -13,10 +13,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from repros.cli.shared.bisect_script import bisect_script
+from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue, read_catalogue
 from repros.cli.shared.on import on_option
-from repros.cli.shared.example import example
 from repros.cli.shared.options import catalogue_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import running_options

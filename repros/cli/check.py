@@ -11,10 +11,10 @@ from textwrap import indent
 import click
 
 from repros.authoring.check.check import ScriptCheck, StepResult
+from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
-from repros.cli.shared.example import example
 from repros.cli.shared.options import catalogue_option
 from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
+from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import find_interpreter
-from repros.cli.shared.example import example
 from repros.cli.shared.options import catalogue_option, json_option, program_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from repros.advise.export import osv, pins, script
-from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.example import example
+from repros.cli.shared.inputs import choose_interpreter, load_catalogue
 from repros.cli.shared.options import catalogue_option
 from repros.cli.shared.output import write_new
 from repros.cli.shared.streams import echo

@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.example import example
+from repros.cli.shared.listing import ListedRepro, Listing, load_listing
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
-from repros.engine import evidence
-from repros.engine.evidence.status import describe_stacks
-from repros.engine.stacks import load_stacks
-from repros.model import FailureKind, Repro
-from repros.model.catalogue import Catalogue
 from repros.model.errors import refuse_unknown
-from repros.model.ranges import affected_text
+from repros.model.kinds import FailureKind
 from repros.model.settings import CATALOGUE, CatalogueLocations
-from repros.text import json_values
-from repros.text.failures import failures_table
 from repros.text.layout import HANGING, heading
 from repros.text.styled import Text
-from repros.text.threads import kind_note
 from repros.text.wording import relative_to_cwd, wrap
+
+if TYPE_CHECKING:
+    from repros.model import Repro
 
 _SHORTEST_TITLE = 90
 """Minimum columns for titles next to other columns; almost all titles fit."""
 _GAP = "  "
-_NO_SCRIPTS = ("_", "conftest", "test_")
-"""Prefixes of file names that are not scripts."""
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(NamedTuple):
     """A filter of repros: all fields must match; an empty field matches all, and one of several values must match."""
 
     words: tuple[str, ...]
@@ -47,25 +39,26 @@ class Filter:
     kinds: tuple[str, ...]
     silent: bool
 
-    def choose(self, catalogue: Catalogue) -> list[Repro]:
+    def choose(self, listing: Listing) -> list[ListedRepro]:
         """Return the matching repros.
 
         Raises:
             UnknownNameError: no repro has a family, strategy or package of that name.
         """
-        refuse_unknown("family", self.families, sorted(repro.family for repro in catalogue))
-        refuse_unknown("strategy", self.strategies, sorted(name for repro in catalogue for name in repro.strategies))
-        refuse_unknown("package", self.packages, sorted(name for repro in catalogue for name in repro.packages))
-        return [repro for repro in catalogue if self._fits(repro)]
+        known = [repro.summary for repro in listing.repros]
+        refuse_unknown("family", self.families, sorted(repro["family"] for repro in known))
+        refuse_unknown("strategy", self.strategies, sorted(name for repro in known for name in repro["strategies"]))
+        refuse_unknown("package", self.packages, sorted(name for repro in known for name in repro["packages"]))
+        return [repro for repro in listing.repros if self._fits(repro)]
 
-    def _fits(self, repro: Repro) -> bool:
+    def _fits(self, repro: ListedRepro) -> bool:
         return (
-            all(word.casefold() in _searched_text(repro) for word in self.words)
-            and _overlap(self.families, [repro.family])
-            and _overlap(self.strategies, repro.strategies)
-            and _overlap(self.packages, repro.packages)
-            and _overlap(self.kinds, [repro.kind.value])
-            and (repro.silent or not self.silent)
+            all(word.casefold() in repro.searched for word in self.words)
+            and _overlap(self.families, [repro.summary["family"]])
+            and _overlap(self.strategies, repro.summary["strategies"])
+            and _overlap(self.packages, repro.summary["packages"])
+            and _overlap(self.kinds, [repro.summary["kind"]])
+            and (repro.summary["silent"] or not self.silent)
         )
 
 
@@ -108,23 +101,36 @@ def list_repros(
     Each WORD must be in the id, the title, the name of the script, the packages, or the error's class or message. A
     failure must match every option; of a repeated option, one value is enough.
     """
-    chosen = Filter(words, families, strategies, packages, kinds, silent).choose(load_catalogue(places))
+    listing = load_listing(places)
+    chosen = Filter(words, families, strategies, packages, kinds, silent).choose(listing)
     if as_json:
-        values = [json_values.repro_summary(repro) for repro in chosen]
-        echo_json(values)
+        echo_json([repro.summary for repro in chosen])
     elif markdown:
-        echo(failures_table(chosen), nl=False)
+        from repros.text.failures import failures_table  # noqa: PLC0415 - its imports delay the other forms
+
+        echo(failures_table(_whole(chosen, places)), nl=False)
     else:
         (_print_details if verbose else _print_lines)(chosen, places)
         if not chosen:
             show_text(console(), "no documented failure matches", "dim")
-        _name_others(places)
+        for file in listing.without_header:
+            show_text(console(stderr=True), f"ignored: {relative_to_cwd(file)} has no [tool.repro] header", "yellow")
 
 
-def _print_lines(repros: Sequence[Repro], places: CatalogueLocations) -> None:
+def _whole(listed: Sequence[ListedRepro], places: CatalogueLocations) -> list[Repro]:
+    """Return the repros, of which the listing has a part."""
+    from repros.cli.shared.inputs import read_catalogue  # noqa: PLC0415 - lines need the listing alone
+
+    by_id = {repro.id: repro for repro in read_catalogue(places)}
+    return [by_id[repro.summary["id"]] for repro in listed]
+
+
+def _print_lines(repros: Sequence[ListedRepro], places: CatalogueLocations) -> None:
     """Print a line per repro, with as many columns as fit; a long title continues on a second line."""
     out = console()
-    titles = [f"{repro.title}{kind_note(repro)}{' (silent)' if repro.silent else ''}" for repro in repros]
+    titles = [
+        f"{repro.summary['title']}{repro.note}{' (silent)' if repro.summary['silent'] else ''}" for repro in repros
+    ]
     longest = max(map(len, titles), default=0)
     room, columns = max(out.width - len(HANGING), 1), []
     for column in _more_columns(repros, places):
@@ -134,11 +140,11 @@ def _print_lines(repros: Sequence[Repro], places: CatalogueLocations) -> None:
         room = rest
         columns.append([_GAP + cell.ljust(max(map(len, column))) for cell in column])
     for row, repro in enumerate(repros):
-        first, *others = wrap(titles[row], room)
+        first, *others = [titles[row]] if len(titles[row]) <= room else wrap(titles[row], room)
         cells = "".join(column[row] for column in columns).rstrip()
         show_text(
             out,
-            Text(f"{repro.id} ", "bold")
+            Text(f"{repro.summary['id']} ", "bold")
             .append(first.ljust(min(room, longest)) if cells else first)
             .append(cells, "dim"),
         )
@@ -146,48 +152,38 @@ def _print_lines(repros: Sequence[Repro], places: CatalogueLocations) -> None:
             show_text(out, f"{HANGING}{part}")
 
 
-def _more_columns(repros: Sequence[Repro], places: CatalogueLocations) -> Iterator[list[str]]:
+def _more_columns(repros: Sequence[ListedRepro], places: CatalogueLocations) -> Iterator[list[str]]:
     """Yield further columns in the order of importance: affected releases, then stacks."""
-    yield [affected_text(repro.affected, repro.measurable) for repro in repros]
+    yield [repro.affected for repro in repros]
+    yield _stack_texts(_whole(repros, places), places)
+
+
+def _stack_texts(repros: Sequence[Repro], places: CatalogueLocations) -> list[str]:
+    """Return the status of each repro on all stacks; evidence is read only where a terminal has room for it."""
+    from repros.engine import evidence  # noqa: PLC0415 - see above
+    from repros.engine.evidence.status import describe_stacks  # noqa: PLC0415 - see above
+    from repros.engine.stacks import load_stacks  # noqa: PLC0415 - see above
+
     known, stacks = evidence.read(locations=places), [*load_stacks(places).values()]
-    yield [describe_stacks(repro, stacks, known) for repro in repros]
+    return [describe_stacks(repro, stacks, known) for repro in repros]
 
 
-def _print_details(repros: Sequence[Repro], places: CatalogueLocations) -> None:
-    out, known, stacks = console(), evidence.read(locations=places), [*load_stacks(places).values()]
-    for repro in repros:
-        for line in heading(repro.id, f"{repro.title}{kind_note(repro)}", out.width):
+def _print_details(listed: Sequence[ListedRepro], places: CatalogueLocations) -> None:
+    out, repros = console(), _whole(listed, places)
+    for shown, repro, stacks in zip(listed, repros, _stack_texts(repros, places), strict=True):
+        for line in heading(repro.id, f"{repro.title}{shown.note}", out.width):
             show_text(out, line)
         parts = [_shown_path(repro.path), f"{', '.join(repro.strategies)} on {', '.join(repro.devices)}"]
         parts += ["silent: a wrong result without an error"] if repro.silent else []
-        for part in (*parts, describe_stacks(repro, stacks, known)):
+        for part in (*parts, stacks):
             for row in wrap(part, out.width, HANGING):
                 show_text(out, row, "dim")
-
-
-def _name_others(places: CatalogueLocations) -> None:
-    """Report Python files in private catalogues that are ignored because they have no header."""
-    private = [place for place in places.scripts if place.is_dir() and place != CATALOGUE]
-    if not private:
-        return
-    from repros.engine.header import has_header  # noqa: PLC0415 - the package's own catalogue is read only if it changed
-
-    for folder in private:
-        for path in sorted(folder.rglob("*.py")):
-            if not path.name.startswith(_NO_SCRIPTS) and not has_header(path):
-                problem = f"ignored: {relative_to_cwd(path)} has no [tool.repro] header"
-                show_text(console(stderr=True), problem, "yellow")
 
 
 def _shown_path(script: Path) -> str:
     """Return `lightning/eval_mode_survives_fit` for a script of the package, and the whole path of any other."""
     own = script.is_relative_to(CATALOGUE)
     return str(script.relative_to(CATALOGUE).with_suffix("") if own else relative_to_cwd(script))
-
-
-def _searched_text(repro: Repro) -> str:
-    errors = [str(variant.signature) for variant in repro.variants]
-    return "\n".join([repro.id, repro.title, repro.slug, repro.family, *repro.packages, *errors]).casefold()
 
 
 def _overlap(wanted: Sequence[str], names: Sequence[str]) -> bool:

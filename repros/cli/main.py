@@ -13,8 +13,8 @@ from keyword import iskeyword
 import click
 
 from repros import __version__
-from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.example import example
+from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.signals import interruption_exit_code
 from repros.cli.shared.streams import drop_output, echo, flush, prepare_streams
 from repros.model.errors import ReprosError, UnknownNameError

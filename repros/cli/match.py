@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.example import example
+from repros.cli.shared.inputs import keep, name_omissions, read_catalogue
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
-from repros.diagnose.match import log
-from repros.diagnose.match.hang import match_evidence
+from repros.diagnose.match import SignatureIndex, log
+from repros.diagnose.match.hang import EvidenceMatch, match_evidence
 from repros.diagnose.match.hang.dumps import read_dumps, split_inputs
-from repros.diagnose.match.hang.json_format import hang_to_json
-from repros.diagnose.match.hang.text import format_evidence
-from repros.diagnose.match.json_format import match_to_json
+from repros.diagnose.match.hints import NAME
 from repros.model.settings import CatalogueLocations
+from repros.text.styled import Text
+
+if TYPE_CHECKING:
+    from repros.model import Repro
 
 FOUND, NOT_FOUND = 0, 1
+_CODE = Path(log.__file__).parent
 
 
 @click.command(
@@ -62,7 +68,8 @@ def match(
         raise click.UsageError(
             "--confirm needs --python PATH, the environment to run on, and --python needs --confirm."
         )
-    catalogue = load_catalogue(places)
+    index, clashes = keep("signatures", places, partial(_read_index, places), [_CODE, Path(__file__)], NAME)
+    name_omissions(places, clashes, is_empty=index.is_empty)
     log_file, dumps = split_inputs(files)
     environment = None
     if python is not None:
@@ -70,22 +77,52 @@ def match(
 
         environment = describe(python)
     lines = log.decode_lines(_read_log(log_file), _log_name(log_file)) if log_file else None
-    evidence = match_evidence(lines, read_dumps(dumps), catalogue, environment)
+    evidence = match_evidence(lines, read_dumps(dumps), _repros(places), environment, index)
     found, hangs = evidence.match, evidence.hangs
     ids = [candidate.repro.id for candidate in found.candidates]
     if as_json:
-        confirmed = run_candidates(catalogue, ids, python, quiet=True) if python is not None and ids else []
+        from repros.diagnose.match.hang.json_format import hang_to_json  # noqa: PLC0415 - text needs none of it
+        from repros.diagnose.match.json_format import match_to_json  # noqa: PLC0415 - the same
+
+        confirmed = (
+            run_candidates(read_catalogue(places), ids, python, quiet=True) if python is not None and ids else []
+        )
         values = {**match_to_json(found), "hangs": list(map(hang_to_json, hangs))}
         echo_json({**values, **({"confirmed": confirmed} if confirm else {})})
     else:
         out = console()
-        show_text(out, format_evidence(evidence, out.width))
+        show_text(out, _report(evidence, out.width))
         if python is not None:
             out.show()
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
             if ids:
-                run_candidates(catalogue, ids, python, quiet=False)
+                run_candidates(read_catalogue(places), ids, python, quiet=False)
     return FOUND if found.candidates or any(hang.has_waiting_ranks for hang in hangs) else NOT_FOUND
+
+
+def _report(evidence: EvidenceMatch, width: int) -> Text:
+    """Return the whole report: the hangs, then the documented failures, if there is a log or a candidate."""
+    parts = []
+    if evidence.hangs:
+        from repros.diagnose.match.hang.text import format_hang  # noqa: PLC0415 - few logs have a hang
+
+        parts += [format_hang(hang, width) for hang in evidence.hangs]
+    if evidence.has_log or evidence.match.candidates:
+        from repros.diagnose.match.text import format_match  # noqa: PLC0415 - JSON needs none of it
+
+        parts.append(format_match(evidence.match, width))
+    return Text("\n\n").join(parts)
+
+
+def _read_index(places: CatalogueLocations) -> tuple[SignatureIndex, tuple[str, ...]]:
+    """Return the index of the signatures, and a sentence for each script that was skipped."""
+    catalogue = read_catalogue(places)
+    return SignatureIndex(catalogue), catalogue.clashes
+
+
+def _repros(places: CatalogueLocations) -> Iterator[Repro]:
+    """Yield all repros, which are read only for a hang: it has no message by which the index finds them."""
+    yield from read_catalogue(places)
 
 
 def _log_name(file: Path) -> str:

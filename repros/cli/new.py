@@ -16,8 +16,8 @@ from repros.authoring.new.form import FilledForm, parse_form
 from repros.authoring.new.measured import form_of
 from repros.authoring.new.skeletons import SKELETONS
 from repros.authoring.new.template import script_path, write_script
-from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.example import example
+from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import make_task, ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo

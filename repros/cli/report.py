@@ -15,9 +15,9 @@ from repros.advise.report.collect_env import collect_env
 from repros.advise.report.markdown import Form, markdown
 from repros.advise.report.redact import MachineIdentity
 from repros.advise.report.script.markdown import script_markdown
+from repros.cli.shared.example import example
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
-from repros.cli.shared.example import example
 from repros.cli.shared.options import catalogue_option, narrowing_options
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import make_task, running_options, try_on

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from repros.authoring.check.by_hand import shell_command
+from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.on import engine_on, on_option
-from repros.cli.shared.example import example
 from repros.cli.shared.options import (
     catalogue_option,
     narrowing_options,

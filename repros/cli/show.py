@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.example import example
+from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from repros.cli.shared.inputs import find_interpreter
 from repros.cli.shared.example import example
+from repros.cli.shared.inputs import find_interpreter
 from repros.cli.shared.options import program_option
 from repros.inside import contract
 from repros.model.errors import ReprosError

@@ -7,9 +7,9 @@ import datetime as dt
 import click
 from click.core import ParameterSource
 
+from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
-from repros.cli.shared.example import example
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json

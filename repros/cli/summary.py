@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.example import example
+from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.options import json_option, narrowing_options
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo_json

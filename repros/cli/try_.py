@@ -9,9 +9,9 @@ from typing import Any
 import click
 from packaging.requirements import Requirement
 
+from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
-from repros.cli.shared.example import example
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.inputs import find_interpreter, load_catalogue
-from repros.cli.shared.example import example
 from repros.cli.shared.options import catalogue_option, program_option
 from repros.cli.shared.output import console, show_text
 from repros.diagnose.watch import session

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from repros.model import Ending, Process, Raised, Signature
+from repros.model.raised import Ending, Raised
+
+if TYPE_CHECKING:
+    from repros.model import Process, Signature
 
 _RULES = (
     # Autograd describes tensors by type and shape, which depend on the user's model.

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from repros.model.cell import Cell, Expectation, Unavailable, cell_label
     from repros.model.environment import Environment
     from repros.model.kinds import Device, ExpectedOutcome, FailureKind, Role
-    from repros.model.observation import Ending, Launch, Observation, Process, ProcessRole, Raised
+    from repros.model.observation import Launch, Observation, Process, ProcessRole
+    from repros.model.raised import Ending, Raised
     from repros.model.repro import End, Repro, Signature, Upstream, Variant
     from repros.model.stack import Stack
     from repros.model.verdict import Category, CellResult, Repeats, Verdict
@@ -49,7 +50,8 @@ _MODULES = {
     "cell": ("Cell", "Expectation", "Unavailable", "cell_label"),
     "environment": ("Environment",),
     "kinds": ("Device", "ExpectedOutcome", "FailureKind", "Role"),
-    "observation": ("Ending", "Launch", "Observation", "Process", "ProcessRole", "Raised"),
+    "observation": ("Launch", "Observation", "Process", "ProcessRole"),
+    "raised": ("Ending", "Raised"),
     "repro": ("End", "Repro", "Signature", "Upstream", "Variant"),
     "stack": ("Stack",),
     "verdict": ("Category", "CellResult", "Repeats", "Verdict"),

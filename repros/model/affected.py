@@ -12,14 +12,16 @@ of both joined by `or`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from repros.model.packages import canonical_name, format_requirement
 
-from repros.model.packages import format_requirement
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 
 class Overlap(StrEnum):
@@ -47,16 +49,25 @@ class Term:
     @property
     def package(self) -> str:
         """Canonical name of the package."""
-        return canonicalize_name(self.requirement.name)
+        return canonical_name(self.requirement.name)
 
     def evaluate(self, compare: Compare) -> Overlap:
         """Return for how many releases the term holds."""
         overlap = compare(self)
         return overlap.opposite if self.negated else overlap
 
+    @cached_property
+    def text(self) -> str:
+        """The term as a header states it."""
+        return f"{'no ' if self.negated else ''}{format_requirement(self.requirement)}"
+
     def __str__(self) -> str:
         """Return the term as a header states it."""
-        return f"{'no ' if self.negated else ''}{format_requirement(self.requirement)}"
+        return self.text
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields and the text, which a pickled term need not make again."""
+        return {**vars(self), "text": self.text}
 
 
 Compare = Callable[[Term], Overlap]
@@ -115,12 +126,34 @@ def packages_of(conditions: Iterable[AnyOf]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term.package for condition in conditions for term in condition.terms))
 
 
+def affected_text(conditions: Sequence[AnyOf | str], packages: Iterable[str] = (), *, quote: str = "") -> str:
+    """Return the affected releases on one line: `lightning!=2.4.*,!=2.5.* and torch>=2.6`.
+
+    Args:
+        conditions: all of them must hold; none: every release is affected.
+        packages: the packages that contain the failure.
+        quote: encloses each condition, such as a backtick in Markdown.
+    """
+    if not conditions:
+        return every_release_of(packages)
+    texts = [f"{quote}{condition}{quote}" for condition in conditions]
+    return " and ".join(f"({text})" if len(texts) > 1 and " or " in text else text for text in texts)
+
+
+def every_release_of(packages: Iterable[str]) -> str:
+    """Return `every release of torch, lightning`: the range of a failure without an unaffected release."""
+    names = ", ".join(packages)
+    return f"every release of {names}" if names else "every release"
+
+
 def _first(overlaps: Iterable[Overlap], *order: Overlap) -> Overlap | None:
     distinct = set(overlaps)
     return next((value for value in order if value in distinct), None)
 
 
 def _term(text: str) -> Term:
+    from packaging.requirements import Requirement  # noqa: PLC0415 - kept conditions are not parsed again
+
     bare = text.strip()
     negated = bare.startswith("no ")
     requirement = Requirement(bare.removeprefix("no "))

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from repros.model.affected import Overlap, Term
-from repros.model.packages import distributions_of
+from repros.model.packages import canonical_name, distributions_of
 from repros.model.repro import Device
 
 
@@ -68,5 +67,5 @@ class Environment:
         return {"python_full_version": full, "python_version": ".".join(full.split(".")[:2])}
 
     def _installed_version(self, requirement: Requirement) -> str | None:
-        name = canonicalize_name(requirement.name)
+        name = canonical_name(requirement.name)
         return self.python_version if name == "python" else self.versions.get(name)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
-from packaging.version import Version
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
 
 SAME_CODE = {
     "torch": ("pytorch",),
@@ -24,15 +24,23 @@ RELEASED_TOGETHER = {"lightning": ("pytorch-lightning",), "pytorch-lightning": (
 _PACKAGES = {other: package for package, others in SAME_CODE.items() for other in others}
 
 
+def canonical_name(name: str) -> str:
+    """Return a name as `packaging.utils.canonicalize_name` does, without its import, which takes as long as click's."""
+    name = name.lower().replace("_", "-").replace(".", "-")
+    while "--" in name:
+        name = name.replace("--", "-")
+    return name
+
+
 def package_of(distribution: str) -> str:
     """Return the canonical name of the package of a distribution: `lightning` for `pytorch_lightning`."""
-    name = str(canonicalize_name(distribution))
+    name = canonical_name(distribution)
     return _PACKAGES.get(name, name)
 
 
 def distributions_of(package: str) -> tuple[str, ...]:
     """Return the names of a package's distributions, its own name first."""
-    name = str(canonicalize_name(package))
+    name = canonical_name(package)
     return (name, *SAME_CODE.get(name, ()))
 
 
@@ -48,6 +56,9 @@ def format_requirement(requirement: Requirement) -> str:
 
 def intersection(ranges: Iterable[SpecifierSet]) -> SpecifierSet:
     """Return the intersection of ranges, without `>=` bounds that a higher one implies."""
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - few commands compare versions
+    from packaging.version import Version  # noqa: PLC0415 - the same
+
     bounds = {bound for specifiers in ranges for bound in specifiers}
     lowest = max((Version(bound.version) for bound in bounds if bound.operator == ">="), default=None)
     return SpecifierSet(bound for bound in bounds if bound.operator != ">=" or Version(bound.version) == lowest)

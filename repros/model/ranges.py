@@ -1,7 +1,7 @@
 """Version ranges as sorted intervals: affected and unaffected releases, and their text.
 
-All other forms of a header's `affected` are derived here: the releases with a fix, the releases before a failure, the
-events of an OSV record, the text. `packaging` decides whether a version is in a range. This module finds only the
+The forms of a header's `affected` that compare versions are derived here: the releases with a fix, the releases before
+a failure, the events of an OSV record. `packaging` decides whether a version is in a range. This module finds only the
 versions at which that answer may change, from the operators of PEP 440. (`packaging.ranges`, since 26.3, has such sets
 of versions but does not expose their bounds.)
 """
@@ -16,7 +16,7 @@ from itertools import product
 from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from repros.model.affected import AnyOf, Term, packages_of
+from repros.model.affected import AnyOf, Term, every_release_of, packages_of
 
 FIRST = Version("0.dev0")
 """The lowest version."""
@@ -122,26 +122,6 @@ def unaffected_releases(conditions: Iterable[AnyOf]) -> list[tuple[Releases, ...
 def alternatives_of(condition: AnyOf, package: str) -> AnyOf:
     """Return the alternatives of a condition that name a package."""
     return AnyOf(tuple(term for term in condition.terms if term.package == package))
-
-
-def affected_text(conditions: Sequence[AnyOf | str], packages: Iterable[str] = (), *, quote: str = "") -> str:
-    """Return the affected releases on one line: `lightning!=2.4.*,!=2.5.* and torch>=2.6`.
-
-    Args:
-        conditions: all of them must hold; none: every release is affected.
-        packages: the packages that contain the failure.
-        quote: encloses each condition, such as a backtick in Markdown.
-    """
-    if not conditions:
-        return every_release_of(packages)
-    texts = [f"{quote}{condition}{quote}" for condition in conditions]
-    return " and ".join(f"({text})" if len(texts) > 1 and " or " in text else text for text in texts)
-
-
-def every_release_of(packages: Iterable[str]) -> str:
-    """Return `every release of torch, lightning`: the range of a failure without an unaffected release."""
-    names = ", ".join(packages)
-    return f"every release of {names}" if names else "every release"
 
 
 def _free(package: str, conditions: Sequence[AnyOf]) -> Iterator[Releases]:

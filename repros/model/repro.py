@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from signal import Signals
-
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from typing import TYPE_CHECKING
 
 from repros.model.affected import AnyOf, packages_of
 from repros.model.kinds import Device, ExpectedOutcome, FailureKind, Role
-from repros.model.observation import Ending
-from repros.model.packages import format_requirement, intersection
+from repros.model.packages import canonical_name, format_requirement, intersection
+from repros.model.raised import Ending
 from repros.model.settings import OWN, Origin
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class End:
         Raises:
             ValueError: any other text.
         """
+        from signal import Signals  # noqa: PLC0415 - kept endings are not parsed again
+
         kind, _, which = text.partition(" ")
         if text == "hang":
             return cls(Ending.TIMED_OUT)
@@ -194,7 +196,7 @@ class Repro:
         affected = packages_of(
             (*self.affected, *(condition for variant in self.variants for condition in variant.affected))
         )
-        return frozenset(map(canonicalize_name, (*self.packages, *affected, *(r.name for r in needed))))
+        return frozenset(map(canonical_name, (*self.packages, *affected, *(r.name for r in needed))))
 
     @cached_property
     def measurable(self) -> tuple[str, ...]:
@@ -202,8 +204,10 @@ class Repro:
         return tuple(self._measurable(package) for package in self.packages)
 
     def _measurable(self, package: str) -> str:
-        name = canonicalize_name(package)
-        needed = intersection(r.specifier for r in self.needs(self.failing) if canonicalize_name(r.name) == name)
+        name = canonical_name(package)
+        from packaging.requirements import Requirement  # noqa: PLC0415 - few commands compare versions
+
+        needed = intersection(r.specifier for r in self.needs(self.failing) if canonical_name(r.name) == name)
         return format_requirement(Requirement(f"{package}{needed}"))
 
     def needs(self, variant: Variant) -> tuple[Requirement, ...]:

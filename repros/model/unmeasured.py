@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from typing import TYPE_CHECKING
 
 from repros.model.affected import AnyOf, Overlap, packages_of
-from repros.model.packages import format_requirement
+from repros.model.packages import canonical_name, format_requirement
 from repros.model.repro import Repro, Variant
 
-Met = Callable[[Requirement], Overlap]
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+Met = Callable[["Requirement"], Overlap]
 """Returns how many of a package's known releases meet a requirement; `ALL` if no release is known."""
 
 
@@ -46,7 +47,7 @@ def find_unmet(repro: Repro, variant: Variant, met: Met) -> tuple[UnmetRequireme
     own = own_packages(repro, variant)
     by_package: dict[str, dict[Overlap, UnmetRequirement]] = {}
     for requirement in repro.needs(variant):
-        name, overlap = canonicalize_name(requirement.name), met(requirement)
+        name, overlap = canonical_name(requirement.name), met(requirement)
         if overlap in {Overlap.NONE, Overlap.SOME}:
             by_package.setdefault(name, {}).setdefault(overlap, UnmetRequirement(requirement, overlap, name in own))
     widest = (by_overlap.get(Overlap.NONE) or by_overlap[Overlap.SOME] for by_overlap in by_package.values())
@@ -55,7 +56,7 @@ def find_unmet(repro: Repro, variant: Variant, met: Met) -> tuple[UnmetRequireme
 
 def own_packages(repro: Repro, variant: Variant) -> frozenset[str]:
     """Return the canonical names of the packages that contain a failure or that its ranges name."""
-    return frozenset(map(canonicalize_name, (*repro.packages, *packages_of(variant.affected))))
+    return frozenset(map(canonical_name, (*repro.packages, *packages_of(variant.affected))))
 
 
 def existence(repro: Repro, variant: Variant) -> tuple[AnyOf, ...]:

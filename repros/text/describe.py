@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from repros.engine.variant_diff import variant_diff
 from repros.model import Repro, Role, Variant
+from repros.model.affected import affected_text
 from repros.model.packages import format_requirement
-from repros.model.ranges import affected_text
 from repros.text.layout import entry, heading
 from repros.text.styled import Text
 from repros.text.threads import kind_text, thread_groups

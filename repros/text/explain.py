@@ -10,9 +10,8 @@ from typing import assert_never
 
 from repros.engine.launch import logs
 from repros.model import Cell, CellResult, Ending, ExpectedOutcome, Observation, Process, Raised, Role
-from repros.model.affected import packages_of
+from repros.model.affected import affected_text, packages_of
 from repros.model.observation import path_in_package
-from repros.model.ranges import affected_text
 from repros.text.layout import label_lines
 from repros.text.wording import count, relative_to_cwd
 

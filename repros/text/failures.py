@@ -9,7 +9,7 @@ from statistics import median
 
 from repros.engine.evidence import Evidence, measured_devices, stack_status
 from repros.model import Repro, Role, Stack, Upstream
-from repros.model.ranges import affected_text
+from repros.model.affected import affected_text
 from repros.text.threads import thread_groups
 
 _GIGA = 1e9

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from repros.model import FailureKind, Repro, Upstream
+from repros.model.kinds import FailureKind
+
+if TYPE_CHECKING:
+    from repros.model import Repro, Upstream
 
 _LABELS = {
     "reports": "reported in",

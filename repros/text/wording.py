@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from repros.model import Repro, Variant
-from repros.model.packages import format_requirement
+if TYPE_CHECKING:
+    from repros.model import Repro, Variant
 
 
 def relative_to_cwd(path: Path) -> Path:
@@ -22,6 +23,8 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 def own_requirements(repro: Repro, variant: Variant) -> list[str]:
     """Return the requirements that a variant adds to its repro's."""
+    from repros.model.packages import format_requirement  # noqa: PLC0415 - `packaging` delays every command
+
     return list(map(format_requirement, repro.own_requirements(variant)))
 
 

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from repros.model.affected import AnyOf
+from repros.model.affected import AnyOf, affected_text, every_release_of
 from repros.model.ranges import (
     Interval,
     affected_intervals,
-    affected_text,
     alternatives_of,
-    every_release_of,
     intervals,
     sample,
     unaffected_releases,

@@ -12,7 +12,7 @@ from enum import StrEnum
 from repros import __version__
 from repros.advise.report.build import EnvironmentSummary, IssueReport, RunSummary, VariantSummary
 from repros.model import Device, Role, Verdict
-from repros.model.ranges import affected_text
+from repros.model.affected import affected_text
 from repros.text.threads import kind_text, thread_groups
 
 DEVICES = {

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import copyreg
-from functools import cache, partial
+import os
+from collections.abc import Callable, Iterable
+from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import packaging
-from packaging.requirements import Requirement
 
 from repros.cli.shared.output import console, show_text
-from repros.engine.stacks import stack_clashes
 from repros.model.cache.snapshot import files_below, remember
-from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
+from repros.model.packages import canonical_name
 from repros.model.settings import CatalogueLocations
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+    from repros.model.catalogue import Catalogue
+
+T = TypeVar("T")
 
 CHECKOUT = Path("repros/catalogue")
 """The catalogue in a checkout of the project, below the working directory."""
 _PACKAGE = Path(__file__).parents[2]
 _OWN = (*("engine/catalogue.py", "engine/header", "engine/signature.py", "engine/values.py", "model"),)
-READERS = (*(_PACKAGE / name for name in _OWN), Path(packaging.__file__).parent)
-"""Code that a cached catalogue depends on."""
+READERS = tuple(_PACKAGE / name for name in _OWN)
+"""Code that a cached catalogue depends on, besides `packaging`, of which the version decides."""
 
 
 def load_catalogue(places: CatalogueLocations) -> Catalogue:
@@ -32,12 +40,29 @@ def load_catalogue(places: CatalogueLocations) -> Catalogue:
         HeaderError: a script's header is refused.
     """
     catalogue = read_catalogue(places)
-    for clash in (*catalogue.clashes, *stack_clashes(places)):
+    name_omissions(places, catalogue.clashes, is_empty=not catalogue.repros)
+    return catalogue
+
+
+def name_omissions(places: CatalogueLocations, clashes: Iterable[str], *, is_empty: bool) -> None:
+    """Report on stderr the scripts and stacks that are ignored because their id or name is taken.
+
+    Raises:
+        ReprosError: there is no script.
+    """
+    for clash in (*clashes, *_stack_clashes(places)):
         show_text(console(stderr=True), f"ignored: {clash}", "yellow")
-    if not catalogue.repros:
+    if is_empty:
         below = ", ".join(map(str, places.scripts))
         raise ReprosError(f"no repro script below {below}; expected files with a [tool.repro] header.")
-    return catalogue
+
+
+def _stack_clashes(places: CatalogueLocations) -> list[str]:
+    if not any((folder / "stacks").is_dir() for folder in places.private_folders):
+        return []
+    from repros.engine.stacks import stack_clashes  # noqa: PLC0415 - few catalogues have stacks of their own
+
+    return stack_clashes(places)
 
 
 def read_catalogue(places: CatalogueLocations) -> Catalogue:
@@ -46,21 +71,90 @@ def read_catalogue(places: CatalogueLocations) -> Catalogue:
     Raises:
         HeaderError: a script's header is refused.
     """
-    files = [file for place in (*places.scripts, *READERS) for file in files_below(place, ".py")]
-    return remember("catalogue", files, partial(_load, places), key=repr(places))
+    return keep("catalogue", places, partial(_load, places))
+
+
+def keep(
+    name: str, places: CatalogueLocations, read: Callable[[], T], readers: Iterable[Path] = (), beside: str = ""
+) -> T:
+    """Return a value made of catalogues, from the cache unless a script or the code that makes it has changed.
+
+    Args:
+        name: the kind of value, one word.
+        places: the catalogues.
+        read: makes the value, which must be picklable.
+        readers: files and folders of code that it depends on in addition to that of the catalogue.
+        beside: name of a file that it depends on, in the folder of each script and in the one above.
+    """
+    scripts = [file for place in places.scripts for file in files_below(place, ".py")]
+    code = [file for place in (*READERS, *readers) for file in files_below(place, ".py")]
+    folders = {os.path.dirname(script) for script in scripts if beside}  # noqa: PTH120 - hundreds
+    others = [os.path.join(folder, *up, beside) for folder in folders for up in ((), ("..",))]  # noqa: PTH118 - hundreds
+    return remember(name, [*scripts, *code, *others], read, key=f"{packaging.__version__} {places!r}")
 
 
 def _load(places: CatalogueLocations) -> Catalogue:
-    from repros.engine.catalogue import load  # noqa: PLC0415 - only what has changed is read
+    from packaging.requirements import Requirement  # noqa: PLC0415 - only what has changed is read
 
-    copyreg.pickle(Requirement, lambda requirement: (make_requirement, (str(requirement),)))
+    from repros.engine.catalogue import load  # noqa: PLC0415 - the same
+
+    copyreg.pickle(Requirement, _reduced)
     return load(places.scripts, places)
 
 
+class _KeptRequirement:
+    """A requirement of a cached catalogue: the name and the text, and what `packaging` makes of it where that is used.
+
+    The import of `packaging` takes as long as a whole short command.
+    """
+
+    def __init__(self, text: str, name: str, key: str) -> None:
+        self.name = name
+        self._text, self._key = text, key
+
+    @cached_property
+    def _whole(self) -> Requirement:
+        from packaging.requirements import Requirement  # noqa: PLC0415 - see above
+
+        return Requirement(self._text)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copying and pickling ask for
+            raise AttributeError(name)
+        return getattr(self._whole, name)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return repr(self._whole)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, _KeptRequirement) else self._whole == other
+
+    def __hash__(self) -> int:
+        return hash(self._whole)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_requirement, (self._text, self.name, self._key)
+
+
+def _reduced(requirement: Requirement) -> tuple[Any, ...]:
+    """Return how a requirement is pickled: with a key that is the same for those that are equal."""
+    from packaging.utils import canonicalize_version  # noqa: PLC0415 - only what has changed is read
+
+    bounds = sorted(
+        bound.operator + canonicalize_version(bound.version, strip_trailing_zero=bound.operator != "~=")
+        for bound in requirement.specifier
+    )
+    parts = (canonical_name(requirement.name), sorted(requirement.extras), bounds, requirement.url, requirement.marker)
+    return make_requirement, (str(requirement), requirement.name, " ".join(map(str, parts)))
+
+
 @cache
-def make_requirement(text: str) -> Requirement:
+def make_requirement(text: str, name: str, key: str) -> Requirement:
     """Return a requirement of a cached catalogue; equal ones share an object."""
-    return Requirement(text)
+    return cast("Requirement", _KeptRequirement(text, name, key))
 
 
 def choose_interpreter(given: Path) -> Path:

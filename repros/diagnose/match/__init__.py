@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from repros.diagnose.match.affected import AffectedState
 from repros.diagnose.match.candidates import Candidate, Confidence, find_candidates
@@ -20,7 +21,9 @@ from repros.diagnose.match.index import SignatureIndex
 from repros.diagnose.match.log import LogLines
 from repros.diagnose.match.occurrences import ContradictingLine, ContradictionKind, Occurrence, RuledOut
 from repros.diagnose.match.versions import find_versions, installed_versions
-from repros.model import Environment, Repro
+
+if TYPE_CHECKING:
+    from repros.model import Environment, Repro
 
 __all__ = [
     "AffectedState",
@@ -54,7 +57,9 @@ class LogMatch:
     """A sentence for each omission."""
 
 
-def match_log(log: LogLines, repros: Iterable[Repro], environment: Environment | None = None) -> LogMatch:
+def match_log(
+    log: LogLines, repros: Iterable[Repro] | SignatureIndex, environment: Environment | None = None
+) -> LogMatch:
     """Compare a log with the catalogue.
 
     The log is decoded anew for each search (`LogLines`): for the failures, for the versions, for messages outside of
@@ -62,15 +67,13 @@ def match_log(log: LogLines, repros: Iterable[Repro], environment: Environment |
 
     Args:
         log: the log.
-        repros: the catalogue.
+        repros: the catalogue, or its index.
         environment: the environment of the log's program, for the versions that the log does not state.
     """
-    catalogue = tuple(repros)
-    index = SignatureIndex(catalogue)
+    index = repros if isinstance(repros, SignatureIndex) else SignatureIndex(repros)
     failures, notes = find_failures(log, index.ids_of)
-    packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
-    stated = find_versions(log, packages)
-    versions = {**(installed_versions(environment, packages) if environment else {}), **stated}
+    stated = find_versions(log, index.packages)
+    versions = {**(installed_versions(environment, index.packages) if environment else {}), **stated}
     if environment and versions.keys() - stated.keys():
         notes += (f"The versions that the log does not state are those of {environment.name}.",)
     candidates, ruled_out = find_candidates(failures, index, versions, log)

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from typing import TYPE_CHECKING
 
 from repros.model import Repro, Variant
 from repros.model.affected import AnyOf, Overlap, Term, evaluate, packages_of
+from repros.model.packages import canonical_name
 from repros.model.unmeasured import UnmetRequirement, existence, find_unmet, settle
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 
 class AffectedState(StrEnum):
@@ -104,7 +106,7 @@ def _met(versions: Mapping[str, tuple[str, ...]], requirement: Requirement) -> O
 
 def _answers(requirement: Requirement, versions: Mapping[str, tuple[str, ...]]) -> set[bool]:
     """Return whether the versions of a package that the log states are in a range: true, false, both or neither."""
-    stated = versions.get(canonicalize_name(requirement.name), ())
+    stated = versions.get(canonical_name(requirement.name), ())
     return {requirement.specifier.contains(version, prereleases=True) for version in stated}
 
 

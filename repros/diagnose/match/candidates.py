@@ -13,7 +13,6 @@ from enum import StrEnum
 
 from repros.diagnose.match.affected import AffectedCheck, AffectedState, check_affected
 from repros.diagnose.match.failures import LogFailure
-from repros.diagnose.match.hints import hints_of
 from repros.diagnose.match.index import SignatureIndex
 from repros.diagnose.match.occurrences import Occurrence, RuledOut, judge_occurrences, rule_out_by_scripts
 from repros.diagnose.match.pasted import find_messages
@@ -59,7 +58,7 @@ class Candidate:
         certainty = list(Confidence).index(self.confidence)
         length = len(self.occurrences[0].match.matched_text)
         state = self.affected.state
-        is_unusual = not hints_of(self.repro).usual_cause
+        is_unusual = not self.occurrences[0].hints.usual_cause
         is_unaffected = state is AffectedState.NOT_AFFECTED
         return (certainty, -length, is_unaffected, -self.words, state.order, is_unusual, self.repro.id)
 
@@ -146,7 +145,7 @@ def _is_supported(occurrence: Occurrence, log_words: frozenset[str]) -> bool:
     """Whether an occurrence counts: a common message or a symptom needs a call or a word of the repro."""
     match = occurrence.match
     needs_support = match.is_common or (match.is_symptom and occurrence.hints.needs_more)
-    has_words = not occurrence.names_frames and _count_words(occurrence.repro, log_words) > 0
+    has_words = not occurrence.names_frames and _count_words(occurrence, log_words) > 0
     return not needs_support or bool(occurrence.evidence) or has_words
 
 
@@ -156,7 +155,7 @@ def _candidate(
     ordered = tuple(sorted(occurrences, key=lambda occurrence: occurrence.sort_key))
     best = ordered[0]
     affected = check_affected(best.repro, best.match.entry.variants, versions)
-    words = _count_words(best.repro, log_words)
+    words = _count_words(best, log_words)
     alternatives = tuple(sorted(best.alternatives))
     return Candidate(best.repro, _confidence(best, affected), ordered, affected, alternatives, words)
 
@@ -172,7 +171,7 @@ def _with_unsupported(candidate: Candidate, unsupported: Iterable[Occurrence]) -
 
 def _find_words(occurrences: Mapping[str, Sequence[Occurrence]], lines: Iterable[tuple[int, str]]) -> frozenset[str]:
     """Return the words of these repros that are in the log, whatever their case."""
-    wanted = {word for group in occurrences.values() for word in hints_of(group[0].repro).words}
+    wanted = {word for group in occurrences.values() for word in group[0].hints.words}
     present: set[str] = set()
     for _, text in lines if wanted else ():
         lower = text.lower()
@@ -181,8 +180,8 @@ def _find_words(occurrences: Mapping[str, Sequence[Occurrence]], lines: Iterable
     return frozenset(present)
 
 
-def _count_words(repro: Repro, log_words: frozenset[str]) -> int:
-    return len(log_words.intersection(hints_of(repro).words))
+def _count_words(occurrence: Occurrence, log_words: frozenset[str]) -> int:
+    return len(log_words.intersection(occurrence.hints.words))
 
 
 def _confidence(best: Occurrence, affected: AffectedCheck) -> Confidence:
@@ -194,7 +193,7 @@ def _confidence(best: Occurrence, affected: AffectedCheck) -> Confidence:
     if best.match.is_symptom:
         return Confidence.POSSIBLE
     is_part = not best.link.has_class or not (best.match.is_documented or best.is_own_message)
-    if is_part or hints_of(best.repro).common_message:
+    if is_part or best.hints.common_message:
         return Confidence.POSSIBLE
     if best.frames and affected.state is AffectedState.AFFECTED and affected.versions:
         return Confidence.CERTAIN

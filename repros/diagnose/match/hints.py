@@ -7,16 +7,9 @@ not in the script's header: `match.toml` is in the folder of a catalogue, with a
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-from repros.engine.values import Key, boolean, list_of, lower_case, match_text, quote, text
 from repros.model import Repro
-from repros.model.errors import ReprosError
 
 NAME = "match.toml"
 
@@ -64,25 +57,6 @@ class Hints:
         return bool(self.calls or self.words) and not self.usual_cause
 
 
-def _list(expected: str, convert: Callable[[Any], Any]) -> Key:
-    return Key(f"a list of {expected}", list_of(convert))
-
-
-_KEYS: Mapping[str, Key] = {
-    "texts": _list("further parts of the message", match_text),
-    "common_texts": _list("wordings that other errors have too", match_text),
-    "other_texts": _list("parts of a message that show another cause", match_text),
-    "symptoms": _list("warnings and errors that it may lead to", match_text),
-    "own_message": Key("the part of the message that is its own", match_text),
-    "calls": _list("calls such as optim:step", text),
-    "waits": _list("calls such as trainer/trainer.py:save_checkpoint", text),
-    "words": _list("words in lower case", lower_case),
-    "special_cases": _list("ids such as RPR-0024", text),
-    "elsewhere": Key("a sentence without its full stop", text),
-    "other_causes": _list("sentences with the call to look at", text),
-    "usual_cause": Key("true or false", boolean),
-    "common_message": Key("true or false", boolean),
-}
 _NONE = Hints()
 
 
@@ -92,37 +66,7 @@ def hints_of(repro: Repro) -> Hints:
     Raises:
         ReprosError: the file is invalid; the message has its path, the table and what was expected.
     """
+    from repros.diagnose.match.hint_files import read_cached  # noqa: PLC0415 - kept signatures have theirs
+
     folder = repro.path.parent
-    return (_read_cached(folder / NAME) or _read_cached(folder.parent / NAME)).get(repro.id, _NONE)
-
-
-@cache
-def _read_cached(file: Path) -> Mapping[str, Hints]:
-    return read_hints(file) if file.is_file() else {}
-
-
-def read_hints(file: Path) -> Mapping[str, Hints]:
-    """Return the hints of a file by the id of their repro.
-
-    Raises:
-        ReprosError: the file is invalid; the message has its path, the table and what was expected.
-    """
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, or not UTF-8
-        raise ReprosError(f"{file} cannot be read ({error}); expected a table such as [RPR-0001].") from error
-    return {id_: _hints(f"[{id_}] of {file}", table) for id_, table in tables.items()}
-
-
-def _hints(location: str, table: Any) -> Hints:
-    if not isinstance(table, dict):
-        raise ReprosError(f"{location} = {quote(table)}; expected a table.")
-    values = {}
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise ReprosError(f"unknown key {key!r} in {location}; expected one of: {', '.join(_KEYS)}.")
-        try:
-            values[key] = _KEYS[key].parse(value)
-        except (ValueError, TypeError):
-            raise ReprosError(f"{key} = {quote(value)} in {location}; expected {_KEYS[key].expected}.") from None
-    return Hints(**values)
+    return (read_cached(folder / NAME) or read_cached(folder.parent / NAME)).get(repro.id, _NONE)

@@ -7,11 +7,15 @@ probes, pairs of its longest words: a block of a log without any probe is not co
 
 from __future__ import annotations
 
+import pickle
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import accumulate, groupby
+from typing import Any
 
 from repros.diagnose.match.hints import Hints, hints_of
 from repros.engine.signature import END, matched_text, normalise
@@ -125,11 +129,18 @@ class SignatureMatch:
 
 
 class SignatureIndex:
-    """The signatures of all exceptions that the repros document."""
+    """The signatures of all exceptions that the repros document.
+
+    A pickled index keeps the entries of each repro as bytes, of which only those are read that a log needs.
+    """
 
     def __init__(self, repros: Iterable[Repro]) -> None:
         """Index each documented text by the rarest of its whole words, or as wordless if it has none."""
-        self._entries = tuple(_signature_entries(repros))
+        catalogue = tuple(repros)
+        self.is_empty = not catalogue
+        self.packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
+        """Canonical names of all packages that the repros name."""
+        self._entries: Sequence[SignatureEntry] = tuple(_signature_entries(catalogue))
         self._by_word: dict[str, set[int]] = {}
         self._wordless: set[int] = set()
         self._by_class_name: dict[str, set[str]] = {}
@@ -148,10 +159,25 @@ class SignatureIndex:
         for entry in self._entries:
             raises = entry.signature.raises or ""
             self._by_class_name.setdefault(_class_name(raises), set()).add(raises)
-        self._parts = tuple({part for entry in self._entries for part in entry.parts})
+        self._by_part: dict[str, set[int]] = {}
+        for number, entry in enumerate(self._entries):
+            for part in entry.parts:
+                self._by_part.setdefault(part, set()).add(number)
         probes = {probe for entry in self._entries for text in _texts(entry) for probe in _probes(text)}
         self._pairs = {first: frozenset(p[1] for p in probes if p[0] == first and p[1:]) for first, *_ in probes}
         self._fragments = tuple(probe for probe, *second in probes if not second)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the index with the entries of each repro as bytes."""
+        groups = [[*group] for _, group in groupby(self._entries, key=lambda entry: entry.repro.id)]
+        firsts = accumulate(map(len, groups[:-1]), initial=0)
+        kept = [(first, pickle.dumps(group, 5)) for first, group in zip(firsts, groups, strict=bool(groups))]
+        return {**vars(self), "_entries": (len(self._entries), kept)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of another index; its entries are read when they are needed."""
+        vars(self).update(state)
+        self._entries = _KeptEntries(*state["_entries"])
 
     def may_match(self, text: str) -> bool:
         """Whether a text has a probe of a documented text; much faster than a match."""
@@ -170,12 +196,14 @@ class SignatureIndex:
             known = sorted(self._by_class_name.get(raised.type, ()))
             raised = replace(raised, bases=(*raised.bases, *known))
         documented = self._numbers(raised.message or raised.name)
-        squashed = self._squash(normalise(raised.message))
-        for number, entry in enumerate(self._entries):
+        squashed = squash(normalise(raised.message))
+        pasted = self._numbers_of_parts(squashed)
+        for number in sorted(documented | pasted):
+            entry = self._entries[number]
             if number in documented and (text := entry.find_documented(raised)):
                 is_common = text in dict(entry.common_texts)
                 yield SignatureMatch(entry, text, is_common=is_common)
-            elif squashed:
+            elif number in pasted:
                 text_match = entry.find_text(squashed) if has_class(raised, entry.signature) else None
                 if match := text_match or entry.find_symptom(squashed):
                     yield match
@@ -183,8 +211,9 @@ class SignatureIndex:
     def find_texts(self, text: str) -> Iterator[SignatureMatch]:
         """Yield the signatures whose text is in a block of a log without an exception class."""
         normalised = normalise(text)
-        squashed = self._squash(normalised)
-        for entry in self._entries if squashed else ():
+        squashed = squash(normalised)
+        for number in sorted(self._numbers_of_parts(squashed)):
+            entry = self._entries[number]
             match = entry.find_text(squashed) or entry.find_symptom(squashed)
             if match and not _QUOTED_IN_PROSE.search(normalised.partition(match.matched_text)[0][-_LONGEST_LEAD:]):
                 yield match
@@ -193,15 +222,33 @@ class SignatureIndex:
         """Return the ids of the repros that an exception matches."""
         return frozenset(match.entry.repro.id for match in self.find_matches(raised))
 
-    def _squash(self, normalised: str) -> str:
-        """Return the squashed form of a text if it contains a text of an entry, else an empty string."""
-        squashed = squash(normalised)
-        return squashed if any(part in squashed for part in self._parts) else ""
+    def _numbers_of_parts(self, squashed: str) -> set[int]:
+        """Return the numbers of the entries of which a squashed text contains a text or a symptom."""
+        return set[int]().union(*(numbers for part, numbers in self._by_part.items() if part in squashed))
 
     def _numbers(self, message: str) -> set[int]:
         """Return the numbers of the entries that the message may match."""
         words = self._by_word.keys() & set(_WORD.findall(message))
         return self._wordless.union(*(self._by_word[word] for word in words))
+
+
+class _KeptEntries(Sequence[SignatureEntry]):
+    """The entries of a pickled index, which are read when they are needed."""
+
+    def __init__(self, size: int, kept: Iterable[tuple[int, bytes]]) -> None:
+        self._size = size
+        self._kept = tuple(kept)
+        self._read: dict[int, SignatureEntry] = {}
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, number: int) -> SignatureEntry:  # type: ignore[override] - an index takes no slices
+        if number not in self._read:
+            first, blob = self._kept[bisect_right(self._kept, number, key=lambda group: group[0]) - 1]
+            # All entries of a repro at once, so that they share it; the index is from the user's own cache.
+            self._read.update(enumerate(pickle.loads(blob), first))  # noqa: S301
+        return self._read[number]
 
 
 def _signature_entries(repros: Iterable[Repro]) -> Iterator[SignatureEntry]:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from repros.diagnose.match.failures import ChainLink, LogFailure
-from repros.diagnose.match.hints import Hints, hints_of
+from repros.diagnose.match.hints import Hints
 from repros.diagnose.match.index import SignatureEntry, SignatureMatch, squash
-from repros.engine.causes import is_consequence
 from repros.model import Repro
 
 
@@ -75,7 +74,7 @@ class Occurrence:
     @property
     def hints(self) -> Hints:
         """The repro's hints."""
-        return hints_of(self.repro)
+        return self.match.entry.hints
 
     @property
     def in_own_script(self) -> bool:
@@ -105,6 +104,8 @@ class Occurrence:
             return ContradictingLine(ContradictionKind.OTHER_TEXT, self.match.other_text)
         if self.frames:
             return None
+        from repros.engine.causes import is_consequence  # noqa: PLC0415 - its expressions take long to compile
+
         if is_consequence(self.link.raised):
             return ContradictingLine(ContradictionKind.CONSEQUENCE, self.link.raised.message.partition("\n")[0])
         if self.evidence or self.is_own_message or self.match.is_symptom:

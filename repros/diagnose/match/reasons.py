@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from packaging.utils import canonicalize_name
-
 from repros.diagnose.match import (
     AffectedState,
     Candidate,
@@ -19,7 +17,8 @@ from repros.diagnose.match import (
 )
 from repros.diagnose.match.hints import hints_of
 from repros.model import Repro, Role, Variant
-from repros.model.ranges import affected_text, every_release_of
+from repros.model.affected import affected_text, every_release_of
+from repros.model.packages import canonical_name
 from repros.model.unmeasured import UnmetRequirement, not_measured
 
 
@@ -39,7 +38,7 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append("the log has no line with an exception's class")
     elif not best.match.is_documented:
         doubts.append("the log has only a part of the message")
-    if hints_of(candidate.repro).common_message:
+    if candidate.occurrences[0].hints.common_message:
         doubts.append("this message has many other causes")
     if not best.frames_agree and best.link.has_class:
         doubts.append(_missing_frames(best))
@@ -120,7 +119,7 @@ def versions_reason(candidate: Candidate) -> str:
 
 
 def _unmet_text(unmet: UnmetRequirement, versions: Mapping[str, Sequence[str]]) -> str:
-    name = canonicalize_name(unmet.requirement.name)
+    name = canonical_name(unmet.requirement.name)
     return not_measured(unmet.requirement, unmet.overlap, f"{name} {' and '.join(versions[name])}")
 
 
@@ -128,7 +127,7 @@ def other_causes(candidate: Candidate) -> tuple[str, ...]:
     """Return the other causes of the message: repros with the evidence to look for, then undocumented causes."""
     if candidate.confidence is not Confidence.POSSIBLE:
         return ()
-    return (*map(_signs_text, candidate.without_words), *hints_of(candidate.repro).other_causes)
+    return (*map(_signs_text, candidate.without_words), *candidate.occurrences[0].hints.other_causes)
 
 
 def _signs_text(repro: Repro) -> str:

@@ -14,7 +14,6 @@ from repros.diagnose.match.reasons import (
     shown_variants,
     versions_reason,
 )
-from repros.engine.causes import is_consequence
 from repros.model import FailureKind, Repro, Role, Variant
 from repros.text.layout import entries, entry, heading, label_lines
 from repros.text.styled import Text
@@ -99,6 +98,8 @@ def _writers_text(writers: Sequence[str]) -> str:
 
 def _unknown_lines(match: LogMatch, width: int) -> Iterator[Text]:
     """Yield the exceptions of a log that shows no known repro."""
+    from repros.engine.causes import is_consequence  # noqa: PLC0415 - its expressions take long to compile
+
     yield Text("No known repro.", "bold")
     exceptions = [(link, failure) for failure in match.failures for link in failure.links]
     causes = [(link, failure) for link, failure in exceptions if not is_consequence(link.raised)]

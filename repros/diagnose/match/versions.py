@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from repros.model.packages import canonical_name, distributions_of
 
-from repros.model import Environment
-from repros.model.packages import distributions_of
+if TYPE_CHECKING:
+    from repros.model import Environment
 
 _VERSION = re.compile(r"[vV]?(?P<version>\d{1,4}(?:\.\d{1,6}){1,3}[\w.+]{0,40})")
 _PYTHON_PATH = re.compile(r"/python(?P<version>3\.\d{1,2})/(?:site|dist)-packages/")
@@ -88,7 +88,7 @@ class _VersionFinder:
             return
         for name in self._pattern.finditer(text):
             if version := _version_at(text, name.end()):
-                yield canonicalize_name(name[0].replace(" ", "-")), version
+                yield canonical_name(name[0].replace(" ", "-")), version
 
 
 def _version_at(text: str, at: int) -> str | None:
@@ -100,6 +100,8 @@ def _version_at(text: str, at: int) -> str | None:
     version = _VERSION.match(text, at)
     if version is None or not separator or (_COMPARISON.search(separator) and "==" not in separator):
         return None
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - many logs state no version
+
     try:
         return str(Version(version["version"].rstrip(".")))
     except InvalidVersion:  # such as the 2.1.x of `torch == 2.1.x`

@@ -14,8 +14,8 @@ from typing import Any
 from repros.engine.evidence import Evidence, Measurement, Unit
 from repros.engine.record import RecordLine, latest
 from repros.model import Category, Cell, Device, Environment, Expectation, ExpectedOutcome, Repro, Verdict
+from repros.model.affected import affected_text
 from repros.model.catalogue import Catalogue
-from repros.model.ranges import affected_text
 
 
 @dataclass(frozen=True)

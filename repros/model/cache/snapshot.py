@@ -41,10 +41,10 @@ def remember(
         read: computes the value, which must be picklable; its exceptions propagate and are not cached.
         holds: whether a value may be cached, and whether a cached one is still valid.
     """
-    state = (sys.version, key, sorted(map(_state, files)))
-    paths = "\0".join(path for path, *_ in state[2])
+    paths = sorted({str(file) for file in files})
+    state = _encoded(sys.version, key, *map(_state, paths))
     try:
-        file = _folder() / f"{name}-{zlib.crc32(paths.encode('utf-8', 'surrogateescape')):08x}{_ENDING}"
+        file = _folder() / f"{name}-{zlib.crc32(_encoded(*paths)):08x}{_ENDING}"
     except (ReprosError, RuntimeError, OSError):  # no cache folder; callers that need one report it
         return read()
     with suppress(Exception):  # whatever reading a damaged pickle raises
@@ -58,32 +58,42 @@ def remember(
     return value
 
 
-def files_below(folder: Path, suffix: str) -> Iterator[Path]:
-    """Yield the files below a folder whose names have a suffix; for a file, yield the file itself."""
+def files_below(folder: Path, suffix: str) -> Iterator[str]:
+    """Yield the files below a folder whose names have a suffix, as strings; for a file, yield the file itself."""
     if not folder.is_dir():
-        yield folder
+        yield str(folder)
         return
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [folder for folder in folders if folder != "__pycache__"]
-        yield from (Path(parent, name) for name in names if name.endswith(suffix))
+    folders = [str(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:  # a folder that cannot be read has no files
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders += [entry.path] if entry.name != "__pycache__" else []
+                elif entry.name.endswith(suffix):
+                    yield entry.path
 
 
 def _folder() -> Path:
-    """Return the snapshot folder; usually without importing platformdirs, which is slower than reading a snapshot."""
-    is_usual = sys.platform == "linux" and not os.environ.get(VARIABLE) and not os.environ.get("XDG_CACHE_HOME")
-    return (Path("~/.cache/repros").expanduser() if is_usual else cache_folder()) / "snapshots"
+    """Return the snapshot folder; on Linux without importing platformdirs, which is slower than reading a snapshot."""
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    if sys.platform != "linux" or os.environ.get(VARIABLE) or not caches.startswith(("/", "~/")):
+        return cache_folder() / "snapshots"
+    return Path(caches).expanduser() / "repros" / "snapshots"
 
 
-def _state(file: str | Path) -> tuple[str, ...]:
+def _encoded(*texts: str) -> bytes:
+    return "\0".join(texts).encode("utf-8", "surrogateescape")
+
+
+def _state(file: str) -> str:
     try:
         status = os.stat(file)  # noqa: PTH116 - one of hundreds
     except OSError as error:
-        return str(file), str(error.errno)
-    numbers = (status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-    return str(file), *map(str, numbers)
+        return f"{file} {error.errno}"
+    return f"{file} {status.st_size} {status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
-def _load(file: Path, state: Any) -> Any:
+def _load(file: Path, state: bytes) -> Any:
     """Return the value of the snapshot of this state.
 
     Raises:
@@ -92,15 +102,23 @@ def _load(file: Path, state: Any) -> Any:
     with file.open("rb") as opened:
         if os.fstat(opened.fileno()).st_uid != os.geteuid():
             raise ValueError
-        # The folder belongs to the user; the compiled accelerator next to it is executed as well.
-        stored_state, checksum = pickle.load(opened)  # noqa: S301
-        data = opened.read()
-    if stored_state != state or zlib.crc32(data) != checksum:
+        whole = opened.read()
+    head, data = _head(state), memoryview(whole)[_HEAD_SIZE + len(state) :]
+    if not whole.startswith(head + zlib.crc32(data).to_bytes(4, "big") + state):
         raise ValueError
-    return pickle.loads(data)  # noqa: S301 - see above
+    # The folder belongs to the user; the compiled accelerator next to it is executed as well.
+    return pickle.loads(data)  # noqa: S301
 
 
-def _save(file: Path, state: Any, value: Any) -> None:
+def _head(state: bytes) -> bytes:
+    return len(state).to_bytes(8, "big")
+
+
+_HEAD_SIZE = 8 + 4
+"""Bytes before the state: its length, and the checksum of the value."""
+
+
+def _save(file: Path, state: bytes, value: Any) -> None:
     """Write a snapshot atomically, and delete the oldest ones.
 
     Raises:
@@ -110,7 +128,7 @@ def _save(file: Path, state: Any, value: Any) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(pickle.dumps((state, zlib.crc32(data)), pickle.HIGHEST_PROTOCOL) + data)
+        temporary.write_bytes(_head(state) + zlib.crc32(data).to_bytes(4, "big") + state + data)
         temporary.replace(file)
     except BaseException:  # including an interrupt
         temporary.unlink(missing_ok=True)

@@ -8,15 +8,15 @@ Versions 1 and 2.0 called the number of a collective `seq_id`; the first dumps w
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from repros.diagnose.match.hang.calls import Dump
-from repros.diagnose.match.hang.entries import parse_dump
-from repros.diagnose.match.hang.plain_pickle import read_plain
 from repros.model.errors import ReprosError
+
+if TYPE_CHECKING:
+    from repros.diagnose.match.hang.calls import Dump
 
 MOST_BYTES = 256 * 2**20
 """Of one dump. A call with its stack has 1 to 4 KB, so this is about 100,000 calls; the default buffer has 2,000."""
@@ -25,7 +25,7 @@ STDIN = Path("-")
 _HEAD = 2**16
 """Bytes of a file that are read to recognise a dump."""
 _PROTOCOLS = (b"\x02", b"\x03", b"\x04", b"\x05")
-_RANK = re.compile(r"(\d+)(?:\.(?:json|pickle|pkl|pt|bin|txt))?$", re.IGNORECASE)
+_RANK = r"(\d+)(?:\.(?:json|pickle|pkl|pt|bin|txt))?$"
 
 
 def is_dump(path: Path) -> bool:
@@ -87,7 +87,10 @@ def read_dump(path: Path) -> Dump:
     Raises:
         ReprosError: the file cannot be read, is too large, damaged or refused, or has no rank in its name.
     """
-    rank = _RANK.search(path.name)
+    from repros.diagnose.match.hang.entries import parse_dump  # noqa: PLC0415 - most calls are for a log alone
+    from repros.diagnose.match.hang.plain_pickle import read_plain  # noqa: PLC0415 - the same
+
+    rank = re.search(_RANK, path.name, re.IGNORECASE)
     if not rank:
         raise ReprosError(
             f"{path} is a flight recorder dump, but its name does not end in a rank, as PyTorch's names do "
@@ -104,6 +107,8 @@ def read_dump(path: Path) -> Dump:
 
 
 def _read_json(raw: bytes, path: Path) -> object:
+    import json  # noqa: PLC0415 - see `read_dump`
+
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from repros.diagnose.match.hang import EvidenceMatch
 from repros.diagnose.match.hang.calls import DEFAULT, CollectiveCall
 from repros.diagnose.match.hang.disagree import DisagreementKind, RankDisagreement
 from repros.diagnose.match.hang.find import Hang, ranks_text
 from repros.diagnose.match.hang.watchdog import WatchdogReport
-from repros.diagnose.match.text import format_match
 from repros.text.layout import entries, entry
 from repros.text.styled import Text
 from repros.text.wording import count, wrap
@@ -20,14 +18,6 @@ _MOST_SHOWN = 3
 """Disagreements shown in detail."""
 _MOST_LOCATIONS = 8
 """Locations of ranks; the ranks at others are counted."""
-
-
-def format_evidence(evidence: EvidenceMatch, width: int) -> Text:
-    """Return the whole report: the hangs, then the documented failures, if there is a log or a candidate."""
-    parts = [format_hang(hang, width) for hang in evidence.hangs]
-    if evidence.has_log or evidence.match.candidates:
-        parts.append(format_match(evidence.match, width))
-    return Text("\n\n").join(parts)
 
 
 def format_hang(hang: Hang, width: int) -> Text:

@@ -20,21 +20,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from repros.diagnose.match.hang.calls import PythonFrame, user_frame
+from repros.diagnose.match.hang.marks import MARKS, STATUS_TEXTS, TIMEOUT_TEXT
 
 MOST_REPORTS = 100_000
 _MOST_FRAMES = 200
 _MOST_WRAPPED = 4
 """Lines of one message if a terminal or a web page has wrapped it."""
-_TIMEOUT_TEXT = "Watchdog caught collective"
-_STATUS_TEXTS = (
-    "Exception (either an error or timeout)",
-    "Timeout at NCCL work",
-    "failure detected by watchdog",
-    "dump signal due to a collective timeout",
-    "last enqueued",
-    "Last enqueued",
-)
-_PATTERNS = (_TIMEOUT_TEXT, *_STATUS_TEXTS, "lagging", " collective #", "] started ", " from ")
 _GLOBAL = re.compile(r"\[rank:? ?(\d+)\]:?")
 _RECORD = re.compile(r"ProcessGroupNCCL\.cpp:\d+\]")
 _PREFIX = r"\[(?:PG (?:ID (?P<id>\S+) PG GUID )?(?P<pg>[^\s(\]]+) ?(?:\((?P<desc>[^)\]]*)\))? ?)?Rank (?P<rank>\d+)\]"
@@ -140,7 +131,7 @@ def _unwrapped(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if waiting is not None:
             yield waiting
             waiting = None
-        if any(pattern in text for pattern in _PATTERNS):
+        if any(pattern in text for pattern in MARKS):
             if _is_complete(text):
                 yield number, text
             else:
@@ -154,9 +145,9 @@ def _begins_record(text: str) -> bool:
 
 
 def _is_complete(text: str) -> bool:
-    if _TIMEOUT_TEXT in text:
+    if TIMEOUT_TEXT in text:
         return " ran for" in text
-    return not any(part in text for part in _STATUS_TEXTS) or bool(_STATUS_END.search(text))
+    return not any(part in text for part in STATUS_TEXTS) or bool(_STATUS_END.search(text))
 
 
 class _Reader:
