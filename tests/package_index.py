@@ -22,11 +22,15 @@ def package_index(pages: Pages) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self.wfile.write(self.do_HEAD())
+
+        def do_HEAD(self) -> bytes:
             kind, body = pages.get(self.path, ("", b""))
             self.send_response(200 if kind else 404)
             self.send_header("Content-Type", kind or "text/plain")
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            return body
 
         def log_message(self, *arguments: object) -> None:
             """Say nothing."""

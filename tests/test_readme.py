@@ -117,6 +117,9 @@ def test_the_sizes_in_the_text_are_those_of_the_stacks() -> None:
     assert sizes
     assert "The CUDA builds of a stack are 2 to 5 GB to download and 4 to 8 GB on disk" in " ".join(README.split())
     assert all(2e9 <= size.download <= 5e9 and 4e9 <= size.unpacked <= 8e9 for size in sizes)
+    ((name, cpu),) = [(stack.name, stack.cpu) for stack in load_stacks().values() if stack.cpu]
+    said = f"measured on {name}, {cpu.download / 1e9:.1f} GB to download and {cpu.unpacked / 1e9:.1f} GB on disk"
+    assert said in " ".join(README.split())
     needed = [load_stacks()[name].cuda for name in sorted({repro.home for repro in load()} | {"current"})]
     parts = ("download", "unpacked")
     download, unpacked = (sum(getattr(size, part) for size in needed if size) / 1e9 for part in parts)

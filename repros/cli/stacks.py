@@ -14,6 +14,7 @@ from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.engine import environments, evidence
+from repros.engine.environments.disk import clean, measure_disk
 from repros.engine.environments.newest import describe_newest, lock_newest, plan_newest
 from repros.engine.environments.outdated import DAYS_TO_FOLLOW, Lag, find_lags
 from repros.engine.environments.resolve import write_lock
@@ -21,9 +22,10 @@ from repros.engine.matrix.changes import describe_changes
 from repros.engine.stacks import load_stacks, stack
 from repros.engine.stacks.write import check_new_name, folder_for_new
 from repros.model.errors import ReprosError
-from repros.model.settings import PACKAGE, CatalogueLocations, find_checkout
+from repros.model.settings import PACKAGE, UNUSED_DAYS, CatalogueLocations, find_checkout, read_settings
 from repros.model.stack import Size, Stack
 from repros.text import json_values
+from repros.text.disk import disk_lines, part_values, removed_lines
 from repros.text.styled import Text
 from repros.text.wording import count, relative_to_cwd, wrap
 
@@ -45,11 +47,30 @@ from repros.text.wording import count, relative_to_cwd, wrap
     help="List the packages of `current` that are behind the newest release; exit code 1 if for more than "
     f"{DAYS_TO_FOLLOW} days.",
 )
+@click.option(
+    "--disk",
+    is_flag=True,
+    help="Print the disk space of the environments, accelerators, snapshots, and of uv's wheels for them.",
+)
+@click.option(
+    "--clean",
+    "to_clean",
+    is_flag=True,
+    help="Remove the environments and accelerators that were not used for 30 days, or the number of days in "
+    f"{UNUSED_DAYS} of [tool.repros], with their wheels in uv's cache, and what killed processes left.",
+)
 @json_option
 @catalogue_option
 @click.pass_context
 def stacks(
-    context: click.Context, locked: tuple[str, ...], places: CatalogueLocations, *, outdated: bool, as_json: bool
+    context: click.Context,
+    locked: tuple[str, ...],
+    places: CatalogueLocations,
+    *,
+    outdated: bool,
+    disk: bool,
+    to_clean: bool,
+    as_json: bool,
 ) -> int | None:
     """List the stacks: sets of library versions with their packages, sizes and state.
 
@@ -63,7 +84,11 @@ def stacks(
         echo(write_lock(stack(name, places)))
     if outdated:
         return _show_outdated(places, as_json=as_json)
-    if not locked:
+    if to_clean:
+        _clean(as_json=as_json)
+    if disk:
+        _show_disk(places, as_json=as_json)
+    if not (locked or disk or to_clean):
         _show_stacks(places, as_json=as_json)
     return AGREES
 
@@ -145,6 +170,26 @@ def _show_stacks(places: CatalogueLocations, *, as_json: bool) -> None:
             show_text(out, line)
 
 
+def _clean(*, as_json: bool) -> None:
+    """Remove what was not used for the number of days in the settings, and print each part that is removed."""
+    days = read_settings().unused_days
+    removed = clean(days, dt.datetime.now().astimezone().date())
+    if as_json:
+        echo_json([part_values(part) for part in removed])
+        return
+    for line in removed_lines(removed, days):
+        echo(line)
+
+
+def _show_disk(places: CatalogueLocations, *, as_json: bool) -> None:
+    usage = measure_disk(pin for known in load_stacks(places).values() for pin in known.pins.values())
+    if as_json:
+        echo_json({"total": usage.total, "parts": [part_values(part) for part in usage.parts]})
+        return
+    for line in disk_lines(usage, read_settings().unused_days, dt.datetime.now().astimezone().date()):
+        echo(line)
+
+
 def _show_outdated(places: CatalogueLocations, *, as_json: bool) -> int:
     """Print the packages of `current` that are behind the newest release, and return the exit code."""
     today = dt.datetime.now(dt.UTC).date()
@@ -194,7 +239,7 @@ def _cost(stack: Stack) -> str:
     """Return the size of the environment with torch's CUDA build and with its CPU build."""
     if stack.cuda is None:
         return "size not measured"
-    cpu = f"; with UV_TORCH_BACKEND=cpu {_format_size(stack.cpu)}" if stack.cpu else ""
+    cpu = f"; with torch's CPU build {_format_size(stack.cpu)}" if stack.cpu else ""
     return f"{_format_size(stack.cuda)}{cpu}"
 
 

@@ -11,15 +11,13 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from repros.engine import environments
+from repros.engine.environments.builds import count_gpus
 from repros.engine.environments.use import hold
 from repros.engine.environments.uv import ReportProgress
 from repros.engine.plan import CellSpec, stack_names, why_unavailable
 from repros.engine.probe import ProbeError, probe
 from repros.engine.stacks import load_stacks, pick
 from repros.model import Device, Environment, Repro, Stack
-
-_GPUS = Path("/proc/driver/nvidia/gpus")
-"""The device folder of NVIDIA's driver."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +145,5 @@ def _make(wanted: Stack, *, sim: bool, report_progress: ReportProgress) -> Envir
 def locked_environment(stack: Stack) -> Environment:
     """Return a stack's environment as its lock describes it, even if it has not been made."""
     versions = {pin.name: pin.version for pin in stack.pins.values()}
-    gpus = len(list(_GPUS.iterdir())) if _GPUS.is_dir() else 0
-    counts = {Device.CPU: sys.maxsize, Device.SIM: sys.maxsize, Device.CUDA: gpus}
+    counts = {Device.CPU: sys.maxsize, Device.SIM: sys.maxsize, Device.CUDA: count_gpus()}
     return Environment(stack.name, Path(), stack.python, versions, counts, stack=stack.name)

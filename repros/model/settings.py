@@ -1,4 +1,4 @@
-"""Catalogue settings: the package's own catalogue, and private ones with their evidence, stacks and golden logs.
+"""A project's settings: private catalogues with their evidence, stacks and golden logs, and the environments' builds.
 
 A private catalogue is a folder of scripts with subfolders `evidence`, `stacks` and `golden`; its data is never written
 into the package. A project configures its catalogues in `pyproject.toml`:
@@ -6,6 +6,8 @@ into the package. A project configures its catalogues in `pyproject.toml`:
     [tool.repros]
     prefix = "ACME"
     catalogue = ["failures"]
+    torch-build = "cuda"
+    unused-days = 30
 
 The environment variable `REPROS_CATALOGUE` takes precedence over `pyproject.toml`. Both add to the package's own
 catalogue; the option `--catalogue` replaces all of them. A `pyproject.toml` that another user owns is ignored.
@@ -17,7 +19,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +38,26 @@ OWN_PREFIX, DEFAULT_PREFIX = "RPR", "LOCAL"
 _PREFIX = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _LARGEST = 2**20
 """Maximum characters read of a `pyproject.toml`, since a device file has no end."""
-_KEYS = ("prefix", "catalogue", "audit", "check")
+TORCH_BUILD, UNUSED_DAYS = "torch-build", "unused-days"
+"""Keys about the environments of stacks."""
+_KEYS = ("prefix", "catalogue", TORCH_BUILD, UNUSED_DAYS, "audit", "check")
+_TORCH_BUILDS = ("auto", "cpu", "cuda")
 _DATA_FOLDERS = ("evidence", "stacks", "golden")
 """Folders of a catalogue that hold its data."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A project's settings for its private catalogues."""
+    """A project's settings for its private catalogues, and for the environments of stacks."""
 
     prefix: str = DEFAULT_PREFIX
     """Prefix of new ids: `ACME` for `ACME-0001`."""
     catalogue: tuple[Path, ...] = ()
     """Files and folders, absolute."""
+    torch_build: str = "auto"
+    """`cpu` or `cuda` for the stacks, whatever this machine has; `auto` for the machine's."""
+    unused_days: int = 30
+    """Days without use after which `repros stacks --clean` drops an environment."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +84,14 @@ OWN = Origin()
 
 @dataclass(frozen=True)
 class CatalogueLocations:
-    """The locations of the catalogues in use; by default only the package's own."""
+    """The locations of the catalogues in use, by default only the package's own, and the builds of their stacks."""
 
     from_option: tuple[Path, ...] = ()
     """Files and folders from the option `--catalogue`; they replace all others."""
     from_settings: tuple[Path, ...] = ()
     """Files and folders from the settings; they add to the package's own catalogue."""
+    torch_build: str = "auto"
+    """The project's setting for the environments of stacks; see :class:`Settings`."""
 
     @property
     def scripts(self) -> tuple[Path, ...]:
@@ -121,7 +132,8 @@ def find_catalogues(from_option: Iterable[Path] = (), folder: Path | None = None
     Raises:
         ReprosError: a wrong value in `[tool.repros]`, or a path that does not exist.
     """
-    return CatalogueLocations(tuple(from_option), read_settings(folder).catalogue)
+    settings = read_settings(folder)
+    return CatalogueLocations(tuple(from_option), settings.catalogue, settings.torch_build)
 
 
 def read_settings(folder: Path | None = None) -> Settings:
@@ -136,7 +148,7 @@ def read_settings(folder: Path | None = None) -> Settings:
     if not variable:
         return settings
     names = [name for name in variable.split(os.pathsep) if name]
-    return Settings(settings.prefix, _locations(VARIABLE, Path.cwd(), names))
+    return replace(settings, catalogue=_locations(VARIABLE, Path.cwd(), names))
 
 
 def foreign_settings(folder: Path | None = None) -> Path | None:
@@ -226,7 +238,18 @@ def _parse_settings(file: Path, table: dict[str, Any]) -> Settings:
         raise ReprosError(f"{file}: prefix = {prefix!r} in [tool.repros]; {expected}.")
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise ReprosError(f"{file}: catalogue = {names!r} in [tool.repros]; expected a list of folders or scripts.")
-    return Settings(prefix, _locations(f"{file}: catalogue in [tool.repros]", file.parent, names))
+    build, days = table.get(TORCH_BUILD, "auto"), table.get(UNUSED_DAYS, Settings.unused_days)
+    if build not in _TORCH_BUILDS:
+        raise ReprosError(f"{file}: {TORCH_BUILD} = {build!r} in [tool.repros]; expected {_one_of(_TORCH_BUILDS)}.")
+    if not isinstance(days, int) or isinstance(days, bool) or days < 0:
+        raise ReprosError(f"{file}: {UNUSED_DAYS} = {days!r} in [tool.repros]; expected a number of days such as 30.")
+    return Settings(prefix, _locations(f"{file}: catalogue in [tool.repros]", file.parent, names), build, days)
+
+
+def _one_of(words: Sequence[str]) -> str:
+    """Return `'auto', 'cpu' or 'cuda'`."""
+    quoted = [repr(word) for word in words]
+    return f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 
 def _locations(source: str, base: Path, names: Sequence[str]) -> tuple[Path, ...]:

@@ -84,6 +84,8 @@ class Stack:
     """With torch's CUDA build; None if not measured."""
     cpu: Size | None = None
     """With torch's CPU build; None if not measured."""
+    torch_build: str = "auto"
+    """The project's setting: torch's `cpu` or `cuda` build, or `auto`, the machine's."""
 
     @property
     def pins(self) -> dict[str, Pin]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,63 @@ def test_all_are_listed(repros: Command) -> None:
 def test_as_json(repros: Command) -> None:
     current = next(stack for stack in json.loads(repros("stacks", "--json")[1]) if stack["name"] == "current")
     assert current.keys() == {"name", "about", "python", "requirements", "until", "cuda", "cpu", "ready"}
+
+
+@pytest.fixture
+def small_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of one accelerator that nothing has read for 40 days, in a project without settings."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REPROS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    folder = tmp_path / "cache" / "sim" / "torch-1.0"
+    folder.mkdir(parents=True)
+    (folder / "simulated.so").write_bytes(b"x" * 200_000_000)
+    for path in (folder / "simulated.so", folder):
+        os.utime(path, (time.time() - 40 * 86400,) * 2)
+    return folder
+
+
+def test_the_disk_space_of_the_cache(repros: Command, small_cache: Path) -> None:
+    code, out, _ = repros("stacks", "--disk")
+    assert code == 0
+    assert out.splitlines()[0] == "  0.0 GB  0 environments, with files in common, also with uv's cache"
+    assert "  0.2 GB  accelerators, compiled\n" in out
+    assert "  0.2 GB  in all, where a file with several names counts once\n" in out
+    assert out.endswith("not used for 30 days: 0.2 GB of 1 accelerator, which repros stacks --clean removes\n")
+    values = json.loads(repros("stacks", "--disk", "--json")[1])
+    assert values["total"] >= 200_000_000
+    assert [part["path"] for part in values["parts"] if part["kind"] == "accelerator"] == [str(small_cache)]
+
+
+def test_what_was_not_used_is_removed_after_the_days_in_the_settings(
+    repros: Command, small_cache: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text("[tool.repros]\nunused-days = 50\n", encoding="utf-8")
+    kept = "everything was used in the last 50 days; nothing is removed\n"
+    assert repros("stacks", "--clean") == (0, kept, "")
+    assert small_cache.exists()
+    settings.unlink()
+    code, out, _ = repros("stacks", "--clean")
+    assert code == 0
+    assert re.fullmatch(r"removed accelerator torch-1\.0, last used 20\d\d-\d\d-\d\d: 0\.2 GB\n", out)
+    assert not small_cache.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("unused-days = -1", "unused-days = -1 in [tool.repros]; expected a number of days such as 30."),
+        ('torch-build = "gpu"', "torch-build = 'gpu' in [tool.repros]; expected 'auto', 'cpu' or 'cuda'."),
+    ],
+)
+def test_a_wrong_setting_is_refused(
+    line: str, why: str, repros: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "pyproject.toml"
+    file.write_text(f"[tool.repros]\n{line}\n", encoding="utf-8")
+    assert repros("stacks", "--clean") == (2, "", f"repros: {file}: {why}\n")
 
 
 def test_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:

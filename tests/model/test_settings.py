@@ -202,6 +202,7 @@ def test_no_module_keeps_what_a_command_chose() -> None:
         "cli/new.py",
         "cli/shared/completion.py",
         "cli/shared/options.py",
+        "cli/stacks.py",
         "engine/environments/__main__.py",
         "engine/environments/resolve.py",
         "model/settings.py",

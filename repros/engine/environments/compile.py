@@ -56,6 +56,7 @@ def compile_requirements(
     *options: str | Path,
     preferred: Iterable[object] = (),
     forced: Iterable[object] = (),
+    find_links: Iterable[str] = (),
 ) -> list[str]:
     """Resolve requirements, and return uv's lines, one per distribution: `filelock==3.13.1    # via torch`.
 
@@ -65,6 +66,7 @@ def compile_requirements(
         *options: further options of `uv pip compile`, such as the Python to resolve for.
         preferred: pins to use if the requirements allow it.
         forced: pins to use for every distribution that is required at all.
+        find_links: addresses of pages with wheels, in addition to those of the user.
 
     Raises:
         UvError: the requirements conflict, or uv could not reach or build something.
@@ -73,7 +75,8 @@ def compile_requirements(
     for name, lines in texts.items():
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     output = ("--output-file", RESOLVED, "--no-header", "--annotation-style", "line", "--quiet")
-    run_uv("pip", "compile", WANTED, "--constraints", CONSTRAINTS, *output, *options, folder=folder)
+    command = ("pip", "compile", WANTED, "--constraints", CONSTRAINTS, *output, *options)
+    run_uv(*command, folder=folder, find_links=find_links)
     return (folder / RESOLVED).read_text(encoding="utf-8").splitlines()
 
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from repros.engine.environments.store import MARKER, EnvironmentFailedError, ensure, environment_folder
+from repros.engine.environments.store import MARKER, EnvironmentFailedError, ensure, environment_folder, remove_left
 from repros.engine.environments.use import hold
 from repros.engine.environments.uv import ReportProgress
 from repros.model.stack import Stack
-
-_COPY = re.compile(r".*-[0-9a-f]{12}-copy\d*")
-"""Folder name of a copy: the name of the environment, which ends in a digest, and a number."""
 
 _NOT_LINKED = (MARKER, ".lock")
 """The marker of a complete environment, and uv's lock, which would serialise changes of copies if linked."""
@@ -39,7 +35,7 @@ def copy(stack: Stack, report_progress: ReportProgress) -> Iterator[Path]:
         try:
             root = held.enter_context(_free_folder(environment_folder(stack)))
             held.callback(shutil.rmtree, root, ignore_errors=True)
-            _remove_left(root.parent)
+            remove_left()
             with hold([stack]):
                 ensure(stack, report_progress)
                 _link(environment_folder(stack), root)
@@ -65,14 +61,6 @@ def _free_folder(environment: Path) -> Iterator[Path]:
             if not root.exists():  # otherwise a process of a killed run still writes to it
                 yield root
                 return
-
-
-def _remove_left(folder: Path) -> None:
-    """Delete the copies whose lock is free."""
-    for root in folder.glob("*-copy*"):
-        if root.is_dir() and _COPY.fullmatch(root.name):
-            with contextlib.suppress(Timeout), FileLock(f"{root}.lock").acquire(timeout=0):
-                shutil.rmtree(root, ignore_errors=True)
 
 
 class _CopyError(Exception):

@@ -13,8 +13,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from repros.engine.environments.builds import BUILDS_OF_THEIR_OWN
 from repros.engine.environments.compile import compile_requirements, exchange, released_together, uv_folder
-from repros.engine.environments.resolve import BUILDS_OF_THEIR_OWN, portable
+from repros.engine.environments.resolve import portable
 from repros.engine.environments.store import ready, short_name
 from repros.engine.environments.uv import ReportProgress, UvError
 from repros.model.cache import VARIABLE, cache_folder

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
 import ssl
+import threading
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
 from typing import NamedTuple
 
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
@@ -56,14 +60,36 @@ def fetch(address: str, accept: str = "text/html") -> IndexPage:
         OSError: the index does not answer, or answers with an error.
         ValueError: not an address.
     """
-    tls = ssl.create_default_context(cafile=index_settings().get("SSL_CERT_FILE"))
     request = urllib.request.Request(address, headers={"Accept": accept})  # noqa: S310 - an index that the user chose
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT, context=tls) as response:  # noqa: S310 - see above
+        with _open(request, _TIMEOUT) as response:
             return IndexPage(response.headers.get("Content-Type", ""), response.read(_MAX_PAGE))
     except urllib.error.HTTPError as error:
         error.close()  # it is also the response, with an open socket
         raise
+
+
+def answers(address: str, seconds: float) -> bool:
+    """Return whether an index has a page at an address, `https://...`, and says so within a time in seconds."""
+    found: list[bool] = []
+
+    def ask() -> None:
+        request = urllib.request.Request(address)  # noqa: S310 - an index that the user chose
+        with contextlib.suppress(OSError, HTTPException, ValueError), _open(request, seconds) as response:
+            found.append(response.status == HTTPStatus.OK)
+
+    # The socket's timeout covers neither the resolution of the name nor several slow responses. A daemon thread that
+    # still waits does not delay the end of the process.
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    return found == [True]
+
+
+def _open(request: urllib.request.Request, seconds: float) -> HTTPResponse:
+    tls = ssl.create_default_context(cafile=index_settings().get("SSL_CERT_FILE"))
+    response: HTTPResponse = urllib.request.urlopen(request, timeout=seconds, context=tls)  # noqa: S310 - see the callers
+    return response
 
 
 def version_of(name: str) -> Version | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from repros.engine.environments.builds import BUILDS_OF_THEIR_OWN
 from repros.engine.environments.compile import CONSTRAINTS, WANTED, compile_requirements, uv_folder
 from repros.engine.environments.uv import UvError, run_uv
 from repros.engine.stacks import is_private, load_stacks, stack
@@ -31,9 +32,6 @@ _TORCH_OWN = ("nvidia-", "cuda-", "triton")
 
 _PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 """Platforms, in uv's names, whose files have hashes in locks; versions are resolved for the first."""
-
-BUILDS_OF_THEIR_OWN = ("torch", "torchaudio", "torchvision")
-"""Distributions with different files of one version on different indexes."""
 
 _LINE = re.compile(r"(?P<name>[\w.-]+)==\S+\s+# via (?P<via>.+)")
 """One distribution in uv's line style: `filelock==3.13.1    # via torch, triton`."""

@@ -8,11 +8,14 @@ import hashlib
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from repros.engine.environments.builds import Build, choose, possible_builds, without_cpu_build
 from repros.engine.environments.uv import ReportProgress, UvError, run_uv
+from repros.engine.environments.uv_cache import remove_half_made, uv_cache_folder
 from repros.model.cache import cache_folder
 from repros.model.errors import ReprosError
 from repros.model.stack import Size, Stack
@@ -43,10 +46,35 @@ class DamagedEnvironmentError(EnvironmentFailedError):
 
 
 def environment_folder(stack: Stack) -> Path:
-    """Return the folder of a stack's environment, existing or not; it depends on the lock."""
+    """Return the folder of a stack's environment, existing or not; it depends on the lock and on torch's build."""
+    return _folder(stack, build_of(stack))
+
+
+def build_of(stack: Stack) -> Build:
+    """Return torch's build in a stack's environment; if there is none, the build that is preferred here."""
+    builds = possible_builds(stack)
+    return next((build for build in builds if is_complete(_folder(stack, build))), builds[0])
+
+
+def possible_folders(stack: Stack) -> list[Path]:
+    """Return the folders that a stack's environment may have here, one for each build of torch."""
+    return [_folder(stack, build) for build in possible_builds(stack)]
+
+
+def environments_root() -> Path:
+    """Return the folder of all environments."""
+    return cache_folder() / "environments"
+
+
+def used_file(root: Path) -> Path:
+    """Return the file that is locked while an environment is in use, and whose time is that of its last use."""
+    return root.with_name(f"{root.name}.used")
+
+
+def _folder(stack: Stack, build: Build) -> Path:
     pins = map(str, stack.pins.values())
     digest = hashlib.sha256("\n".join([stack.python, *pins]).encode()).hexdigest()
-    return cache_folder() / "environments" / f"{short_name(stack.name)}-{digest[:12]}"
+    return environments_root() / "-".join(filter(None, [short_name(stack.name), short_name(build.name), digest[:12]]))
 
 
 def short_name(name: str) -> str:
@@ -56,7 +84,7 @@ def short_name(name: str) -> str:
 
 def ready(stack: Stack) -> bool:
     """Return whether a stack's environment is complete and has its interpreter."""
-    return _is_complete(environment_folder(stack))
+    return is_complete(environment_folder(stack))
 
 
 def ensure(stack: Stack, report_progress: ReportProgress) -> Path:
@@ -64,26 +92,37 @@ def ensure(stack: Stack, report_progress: ReportProgress) -> Path:
 
     Args:
         stack: the stack.
-        report_progress: receives lines of progress; before a download, its size and how to reduce it.
+        report_progress: receives lines of progress; before an installation, its size, and torch's build with the reason
+            for it.
 
     Raises:
         EnvironmentFailedError: the disk is full, or uv could not resolve, reach or build something.
         DamagedEnvironmentError: files of the environment are missing or have another size than installed.
     """
-    root = environment_folder(stack)
+    build = choose(possible_builds(stack), lambda build: is_complete(_folder(stack, build)))
+    root = _folder(stack, build)
     try:
-        python = _make_unless_complete(stack, root, report_progress)
+        if not _make_unless_complete(stack, build, report_progress):
+            build = without_cpu_build(stack)
+            root = _folder(stack, build)
+            _make_unless_complete(stack, build, report_progress)
         damage = find_damage(root)
     except OSError as error:
         raise EnvironmentFailedError(stack, f"{error.strerror} ({error.filename or root})") from error
     if damage is not None:
         raise DamagedEnvironmentError(stack, root, damage)
-    return python
+    with contextlib.suppress(OSError):  # a read-only cache folder
+        used_file(root).touch()
+    return _python(root)
 
 
 def drop(stack: Stack) -> bool:
     """Delete a stack's environment, but not uv's cache, to which it is linked; return whether it existed."""
-    root = environment_folder(stack)
+    return drop_folder(environment_folder(stack))
+
+
+def drop_folder(root: Path) -> bool:
+    """Delete an environment by its folder, as :func:`drop`."""
     if not root.exists():
         return False
     with FileLock(f"{root}.lock"):
@@ -93,13 +132,26 @@ def drop(stack: Stack) -> bool:
     return True
 
 
-def _make_unless_complete(stack: Stack, root: Path, report_progress: ReportProgress) -> Path:
-    if not _is_complete(root):
-        root.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(root, report_progress, f"is making the environment of stack {stack.name}"):
-            if not _is_complete(root):
-                _install(stack, root, report_progress)
-    return _python(root)
+def remove_left() -> list[Path]:
+    """Delete the incomplete environments and the copies that killed processes left; return those."""
+    left = []
+    for root in (root for root in environments_root().glob("*") if root.is_dir() and not is_complete(root)):
+        # The process that makes an environment or uses a copy holds its lock.
+        with contextlib.suppress(Timeout), FileLock(f"{root}.lock").acquire(timeout=0):
+            if not is_complete(root):
+                shutil.rmtree(root, ignore_errors=True)
+                left.append(root)
+    return left
+
+
+def _make_unless_complete(stack: Stack, build: Build, report_progress: ReportProgress) -> bool:
+    """Return whether a stack's environment exists with a build of torch, and make it; False if the index lacks it."""
+    root = _folder(stack, build)
+    if is_complete(root):
+        return True
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(root, report_progress, f"is making the environment of stack {stack.name}"):
+        return is_complete(root) or _install(stack, build, report_progress)
 
 
 @contextlib.contextmanager
@@ -117,44 +169,51 @@ def _locked(root: Path, report_progress: ReportProgress, doing: str) -> Iterator
         lock.release()
 
 
-def _install(stack: Stack, root: Path, report_progress: ReportProgress) -> None:
+def _install(stack: Stack, build: Build, report_progress: ReportProgress) -> bool:
+    """Make a stack's environment with a build of torch; False if it may be absent and the indexes do not have it."""
+    root = _folder(stack, build)
     shutil.rmtree(root, ignore_errors=True)  # an incomplete one of an interrupted process
+    remove_left()
+    remove_half_made(root.parent)
     # Compile now: with PYTHONDONTWRITEBYTECODE, every process of every cold cell would compile again.
     install = ("pip", "install", "--compile-bytecode", "--python", _python(root), "--requirements", stack.lock)
+    uv = partial(run_uv, folder=root.parent, find_links=build.pages)
     try:
-        run_uv("venv", "--no-project", "--python", stack.python, root, folder=root.parent)
-        intended = run_uv(*install, "--dry-run", folder=root.parent)
+        uv("venv", "--no-project", "--python", stack.python, root)
+        intended = uv(*install, "--dry-run")
         downloads = int(match[1]) if (match := _DOWNLOADS.search(intended)) else 0
         cuda = "\n + nvidia-" in intended
-        _announce_cost(stack, report_progress, cuda=cuda, downloads=downloads)
+        if cuda and build.pages:
+            if build.may_be_absent:
+                return False
+            raise EnvironmentFailedError(stack, f"{build.reason}, and {build.pages[0]} has no CPU build of its torch")
+        _announce_cost(stack, build, report_progress, cuda=cuda, downloads=downloads)
         _check_disk_space(stack, root.parent, cuda=cuda, downloads=bool(downloads))
-        run_uv(*install, folder=root.parent, report_progress=report_progress)
+        uv(*install, report_progress=report_progress)
         (root / MARKER).touch()
     except UvError as error:
         raise EnvironmentFailedError(stack, str(error)) from error
     finally:
-        if not _is_complete(root):
+        if not is_complete(root):
             shutil.rmtree(root, ignore_errors=True)
+            remove_half_made(root.parent)
+    return True
 
 
-def _announce_cost(stack: Stack, report_progress: ReportProgress, *, cuda: bool, downloads: int) -> None:
+def _announce_cost(stack: Stack, build: Build, report_progress: ReportProgress, *, cuda: bool, downloads: int) -> None:
     size = _size(stack, cuda=cuda)
-    build = f"torch's {'CUDA' if cuda else 'CPU'} build"
+    # The package index has the CPU build alone for some machines, and so may a folder of the user's.
+    reason = build.reason if build.name or cuda else ""
+    torch = f"torch's {'CUDA' if cuda else 'CPU'} build{f': {reason}' if reason else ''}"
     if not downloads:
-        report_progress(f"making the environment of stack {stack.name} from what uv has in its cache ({build})")
+        cost = " from what uv has in its cache"
     elif stack.cuda is None and stack.cpu is None:  # never measured, or few packages are new
-        report_progress(
-            f"making the environment of stack {stack.name}: {downloads} of its packages to download ({build})"
-        )
-        return
+        cost = f": {downloads} of its packages to download"
     elif size is None:
-        report_progress(f"making the environment of stack {stack.name}: {build}, some hundred MB to download")
+        cost = ": some hundred MB to download"
     else:
-        cost = f"up to {_gigabytes(size.download)} to download, {_gigabytes(size.unpacked)} on disk"
-        report_progress(f"making the environment of stack {stack.name}: {cost} ({build})")
-    if downloads and cuda:
-        smaller = f"{_gigabytes(stack.cpu.download)}" if stack.cpu else "a fraction of that"
-        report_progress(f"  no GPU here? UV_TORCH_BACKEND=cpu takes torch's CPU build: {smaller} to download")
+        cost = f": up to {_gigabytes(size.download)} to download, {_gigabytes(size.unpacked)} on disk"
+    report_progress(f"making the environment of stack {stack.name}{cost} ({torch})")
 
 
 def _check_disk_space(stack: Stack, folder: Path, *, cuda: bool, downloads: bool) -> None:
@@ -168,7 +227,7 @@ def _check_disk_space(stack: Stack, folder: Path, *, cuda: bool, downloads: bool
     size = _size(stack, cuda=cuda)
     if size is None:
         return
-    uv_cache = Path(run_uv("cache", "dir", folder=folder).strip())
+    uv_cache = uv_cache_folder(folder)
     uv_cache.mkdir(parents=True, exist_ok=True)
     filling = [uv_cache] if downloads else []
     if uv_cache.stat().st_dev != folder.stat().st_dev:
@@ -192,7 +251,8 @@ def _python(root: Path) -> Path:
     return root / "bin" / "python"
 
 
-def _is_complete(root: Path) -> bool:
+def is_complete(root: Path) -> bool:
+    """Return whether an environment was made to its end and has its interpreter."""
     return (root / MARKER).is_file() and _python(root).exists()
 
 

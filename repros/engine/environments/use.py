@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from repros.engine.environments.store import drop, environment_folder, find_damage, ready
+from repros.engine.environments.store import (
+    drop_folder,
+    environment_folder,
+    find_damage,
+    is_complete,
+    possible_folders,
+    ready,
+    used_file,
+)
 from repros.engine.environments.uv import ReportProgress
 from repros.model.stack import Stack
 
@@ -28,9 +36,9 @@ def hold(stacks: Iterable[Stack]) -> Iterator[None]:
     The kernel releases the lock when the process ends. In a read-only cache folder no lock is taken.
     """
     with contextlib.ExitStack() as held:
-        for stack in stacks:
+        for root in (root for stack in stacks for root in possible_folders(stack)):
             with contextlib.suppress(OSError):
-                file = _lock_file(stack)
+                file = used_file(root)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 fcntl.flock(held.enter_context(file.open("ab")), fcntl.LOCK_SH)
         yield
@@ -38,9 +46,14 @@ def hold(stacks: Iterable[Stack]) -> Iterator[None]:
 
 def drop_unless_held(stack: Stack) -> bool:
     """Delete a stack's environment unless a process holds it; return whether it was deleted."""
-    with contextlib.suppress(OSError), _lock_file(stack).open("ab") as file:
-        return _lock_exclusively(file) and drop(stack)
-    return drop(stack)
+    return drop_folder_unless_held(environment_folder(stack))
+
+
+def drop_folder_unless_held(root: Path) -> bool:
+    """Delete an environment by its folder, as :func:`drop_unless_held`."""
+    with contextlib.suppress(OSError), used_file(root).open("ab") as file:
+        return _lock_exclusively(file) and drop_folder(root)
+    return drop_folder(root)
 
 
 def _lock_exclusively(file: BinaryIO) -> bool:
@@ -88,13 +101,10 @@ def find_loss(stack: Stack, python: Path) -> str | None:
         stack: the stack.
         python: the interpreter of the run; for the interpreter of another environment the result is None.
     """
-    if not python.is_relative_to(environment_folder(stack)):
+    root = next((root for root in possible_folders(stack) if python.is_relative_to(root)), None)
+    if root is None:
         return None
-    return find_damage(environment_folder(stack)) if ready(stack) else f"{environment_folder(stack)} was removed"
-
-
-def _lock_file(stack: Stack) -> Path:
-    return environment_folder(stack).with_name(f"{environment_folder(stack).name}.used")
+    return find_damage(root) if is_complete(root) else f"{root} was removed"
 
 
 def write_no_bytecode() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from itertools import takewhile
 from pathlib import Path
 
 from repros.engine.environments.pip_settings import uv_settings
+from repros.model.cache import cache_folder
 from repros.model.errors import ReprosError
 
 ReportProgress = Callable[[str], None]
@@ -30,6 +31,10 @@ _MAX_LINES = 30
 
 _FRAME = re.compile("[\u00d7\u2500-\u257f\u25b6]")
 """The box-drawing characters of uv's explanations."""
+
+
+OWN_CACHE = "uv"
+"""Folder of the cache folder with uv's cache, if uv's usual one is on another disk."""
 
 
 class UvError(ReprosError):
@@ -52,13 +57,19 @@ def _shorten_build(lines: list[str]) -> list[str]:
     return [*lines[:begin], *[line for line in written if line][-1:]]
 
 
-def run_uv(*arguments: str | Path, folder: Path, report_progress: ReportProgress | None = None) -> str:
+def run_uv(
+    *arguments: str | Path,
+    folder: Path,
+    report_progress: ReportProgress | None = None,
+    find_links: Iterable[str] = (),
+) -> str:
     """Run uv with pip's settings and return its output, stdout and stderr merged.
 
     Args:
         *arguments: the command and its options.
         folder: uv's working directory; not the user's, since uv reads the settings of the surrounding project.
         report_progress: receives uv's lines of progress immediately.
+        find_links: addresses of pages with wheels, in addition to those of the user.
 
     Raises:
         UvError: uv ended with an error.
@@ -67,6 +78,10 @@ def run_uv(*arguments: str | Path, folder: Path, report_progress: ReportProgress
 
     environ = {**os.environ, **uv_settings(os.environ), "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
     environ.pop("VIRTUAL_ENV", None)  # every command names its environment
+    if "UV_CACHE_DIR" not in environ and (own := _cache_on_the_environments_disk(environ)) is not None:
+        environ["UV_CACHE_DIR"] = str(own)
+    if pages := [*find_links]:
+        environ["UV_FIND_LINKS"] = ",".join(filter(None, [environ.get("UV_FIND_LINKS"), *pages]))
     command = [find_uv_bin(), *(str(argument) for argument in arguments)]
     lines = []
     with subprocess.Popen(
@@ -91,3 +106,15 @@ def run_uv(*arguments: str | Path, folder: Path, report_progress: ReportProgress
     if process.returncode != 0:
         raise UvError(" ".join(takewhile(str.isalpha, command[1:])), lines)
     return "\n".join(lines)
+
+
+def _cache_on_the_environments_disk(environ: Mapping[str, str]) -> Path | None:
+    """Return a folder for uv's cache on the disk of the environments; None if uv's usual one is on it.
+
+    Between disks no links are possible: each environment would have its own copy of every wheel.
+    """
+    usual, own = Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser(), cache_folder()
+    try:
+        return own / OWN_CACHE if usual.stat().st_dev != own.stat().st_dev else None
+    except OSError:  # one of them does not exist yet
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,15 @@ def load_stacks(locations: CatalogueLocations = PACKAGE) -> dict[str, Stack]:
     Raises:
         ReprosError: a file of a private stack is refused.
     """
-    return _load((STACKS, *(folder / "stacks" for folder in locations.private_folders)))
+    return _load((STACKS, *(folder / "stacks" for folder in locations.private_folders)), locations.torch_build)
 
 
 @cache
-def _load(folders: tuple[Path, ...]) -> dict[str, Stack]:
+def _load(folders: tuple[Path, ...], torch_build: str) -> dict[str, Stack]:
     stacks: dict[str, Stack] = {}
     for folder in folders:
         for file in sorted(folder.glob("*.toml")):
-            stacks.setdefault(file.stem, read_stack(file))
+            stacks.setdefault(file.stem, replace(read_stack(file), torch_build=torch_build))
     return {stack.name: stack for stack in sorted(stacks.values(), key=lambda stack: stack.until)}
 
 

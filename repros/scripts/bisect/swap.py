@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from repros.engine.environments.compile import RESOLVED, compile_requirements, exchange, released_together
 from repros.engine.environments.releases import PackageRelease
+from repros.engine.environments.store import build_of
 from repros.engine.environments.uv import UvError, run_uv
 from repros.model import Stack
 
@@ -34,6 +35,7 @@ class Swap:
         self._stack = stack
         self._package = canonicalize_name(package)
         self._python = python
+        self._find_links = build_of(stack).pages
         self._swapped = {self._package, *released_together(self._package)}
         installed = _read_distributions(python)
         own = {str(canonicalize_name(requirement.name)) for requirement in stack.requirements}
@@ -82,10 +84,12 @@ class Swap:
             *("--python", self._python),
             *limits,
             preferred=self._preferred_pins(),
+            find_links=self._find_links,
         )
 
     def _run_uv(self, *words: str) -> None:
-        run_uv(*words, "--python", self._python, folder=self._python.parents[1])
+        folder = self._python.parents[1]
+        run_uv(*words, "--python", self._python, folder=folder, find_links=self._find_links)
 
     def _date_limits(self, as_of: dt.date, exempt: Iterable[str]) -> list[str]:
         """Return uv's options for a day, whose last hour is included: the release itself counts as of its own."""

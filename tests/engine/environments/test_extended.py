@@ -106,7 +106,7 @@ def test_what_was_resolved_is_kept_and_each_request_has_its_own(
     assert said == sentences
     other = extend(stack, [Requirement("extra"), Requirement("mine==2024")], said.append)
     assert environment_folder(first) != environment_folder(other) != environment_folder(stack)
-    assert re.fullmatch(r"dated-with-extra-mine-2023-[0-9a-f]{12}", environment_folder(first).name)
+    assert re.fullmatch(r"dated-with-extra-mine-2023-(cpu-)?[0-9a-f]{12}", environment_folder(first).name)
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     again = extend(stack, [Requirement("extra"), Requirement("mine==2023")], lambda _: None)
     assert environment_folder(again) == environment_folder(first)
