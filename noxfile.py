@@ -31,6 +31,7 @@ from tests.sessions import (
     HERE,
     LOCK,
     PYTEST,
+    WORKERS,
     compile_lock,
     install,
     make_stack,
@@ -105,7 +106,8 @@ def summary(session: nox.Session) -> None:
 @nox.session(python=PYTHON, default=False)
 def evidence(session: nox.Session) -> None:
     """Compare the results of the last `nox -s repro` with the evidence in the repository [-- FILE]."""
-    session.run(repros(session), "matrix", "--check", "--from", *(session.posargs or [RESULTS]), external=True)
+    words = ["--check", "--allow-empty", "--from", *(session.posargs or [RESULTS])]
+    session.run(repros(session), "matrix", *words, external=True)
 
 
 @nox.session(python=PYTHON)
@@ -152,6 +154,22 @@ def unit(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False)
+def coverage(session: nox.Session) -> None:
+    """Measure lines and branches under the tests of `unit`, or under all of `tests` [-- --all, or pytest's options]."""
+    install(session, "coverage")
+    others = [option for option in session.posargs if option != "--all"]
+    if len(others) < len(session.posargs):
+        make_stack(session)
+    else:
+        others += ["-m", "not torch and not slow"]
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *PYTEST, *others)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "json", "--quiet", "-o", ".coverage.json")
+    session.run("python", "-m", "tools.coverage_table", ".coverage.json")
+
+
+@nox.session(python=PYTHON, default=False)
 def fuzz(session: nox.Session) -> None:
     """Fuzz every parser of untrusted input, FUZZ_MINUTES=N (default 10) at random and again guided by coverage."""
     install(session, "fuzz")
@@ -195,7 +213,7 @@ def conformance(session: nox.Session, stack: str) -> None:
 def minimums(session: nox.Session) -> None:
     """Run the project's own tests with the oldest dependencies that pyproject.toml allows [-- pytest's options]."""
     install(session, "tests", "--resolution", "lowest-direct", locked=False)
-    session.run("pytest", *PYTEST, *session.posargs)
+    session.run("pytest", *WORKERS, *session.posargs)  # the oldest pytest finds its plugins itself
 
 
 @nox.session(python=PYTHON)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.amber import AmberSnapshotExtension
 
 from repros.engine import environments, header
 from repros.engine.cells import observe
@@ -22,6 +24,7 @@ from repros.model import Cell, CellResult, Device, Environment
 from repros.simulated_gpus.tests import warm_python as warm
 from tests.package_index import Pages, Serve, package_index
 from tests.toy_cells import TOYS, Play, living
+from tests.transcript import TextSnapshot
 
 # A deadline of milliseconds per example says more about the machine than about the code.
 settings.register_profile("here", deadline=None)
@@ -44,12 +47,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run all cases of the tests that are marked as long")
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` deselects
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test that needs an interpreter with torch."""
+    if isinstance(item, pytest.Function) and "current_python" in item.fixturenames:
+        item.add_marker("torch")
+
+
+@pytest.hookimpl(trylast=True)  # syrupy has to see all: it removes the snapshots of tests that are not there
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that need an interpreter with torch, and leave out cases of the long ones."""
-    for item in items:
-        if isinstance(item, pytest.Function) and "current_python" in item.fixturenames:
-            item.add_marker("torch")
+    """Leave out cases of the long tests."""
     takes_all = config.getoption("--long") or config.getoption("--all-cells")
     if not takes_all and not any("::" in argument for argument in config.args):
         left_out = _left_out(items)
@@ -78,6 +84,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     properties = [property_ for report in reports for property_ in getattr(report, "user_properties", ())]
     for figure in dict.fromkeys(str(value) for name, value in properties if name == "figure"):
         terminalreporter.write_line(figure)
+
+
+@pytest.fixture
+def snapshot(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    """The text that this test's output had: a file of its own, `__snapshots__/TEST_FILE/TEST.txt`."""
+    return snapshot.use_extension(TextSnapshot)
+
+
+@pytest.fixture
+def sentences(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    """The sentences that the tests of a file met: one file for all of them, `__snapshots__/TEST_FILE.ambr`."""
+    return snapshot.use_extension(AmberSnapshotExtension)
 
 
 @pytest.fixture(scope="session")

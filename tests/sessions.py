@@ -11,8 +11,18 @@ from pathlib import Path
 import nox
 
 HERE = Path(__file__).parents[1]
-PYTEST = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
+WORKERS = ["-n", "3", "--dist", "worksteal", "--timeout", "300"]
 """Three workers for two cores, since many tests wait for a deadline or for the end of a process."""
+PYTEST = [
+    *WORKERS,
+    "--disable-plugin-autoload",
+    *(
+        word
+        for name in ("hypothesispytest", "repros.pytest_plugin", "syrupy", "timeout", "xdist")
+        for word in ("-p", name)
+    ),
+]
+"""The plugins by name: of each that pytest finds itself it rewrites all modules for `assert`, in each worker anew."""
 LOCK = HERE / ".ci/tools.lock.txt"
 """The releases of all that the sessions install, with the hashes of their files; `nox -s lock_tools` renews it."""
 LOCK_HEAD = """\

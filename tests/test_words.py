@@ -97,7 +97,13 @@ FORMER = {
 
 def find_former(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the replaced word of each hit in one file's text."""
-    patterns = {word: re.compile(former.pattern) for word, former in FORMER.items() if _is_within(path, former.within)}
+    compiled = {word: re.compile(former.pattern, re.MULTILINE) for word, former in FORMER.items()}
+    # Few texts have a hit, so each is read as a whole first.
+    patterns = {
+        word: pattern
+        for word, pattern in compiled.items()
+        if _is_within(path, FORMER[word].within) and pattern.search(text)
+    }
     for number, line in enumerate(text.splitlines(), start=1):
         yield from ((number, word) for word, pattern in patterns.items() if pattern.search(line))
 

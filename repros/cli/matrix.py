@@ -76,7 +76,7 @@ class MeasureOptions:
     help="With --check: compare the results in this file instead of running cells.",
 )
 @click.option("--again", is_flag=True, help="Also measure cells with fresh evidence.")
-@click.option("--allow-empty", is_flag=True, help="Exit with 0 if the selection has no cell.")
+@click.option("--allow-empty", is_flag=True, help="Exit with 0 if the selection, or the file of --from, has no cell.")
 @click.option("--keep", is_flag=True, help="Keep the environments that this run creates.")
 @click.option(
     "--evidence",
@@ -129,7 +129,7 @@ def matrix(
     if recorded and not check:
         raise click.UsageError("--from needs --check: evidence is written only from cells that this command runs.")
     if recorded:
-        return _compare_with_evidence(out, read_results(recorded), known)
+        return _compare_with_evidence(out, read_results(recorded, allow_empty=allow_empty), known)
     try:
         specs = select(load_catalogue(places), Selection(ids, (), strategies, tuple(map(Device, devices))))
     except NothingToRunError as error:

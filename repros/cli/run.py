@@ -19,13 +19,15 @@ from repros.cli.shared.options import (
     side_by_side_options,
     to_devices,
 )
-from repros.cli.shared.output import console
+from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo
+from repros.cli.shared.subset import describe, subset_options
 from repros.cli.shared.where import choose_where
-from repros.engine import environments, record
+from repros.engine import environments, evidence, record
 from repros.engine.environment import Targets
 from repros.engine.evidence.timings import recorded_timings
+from repros.engine.matrix.subset import SubsetOptions, draw_subset
 from repros.engine.pipeline import run_specs
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import LATEST, begin_results
@@ -57,6 +59,7 @@ AUTO = "auto"
 )
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this variant; repeatable.")
 @narrowing_options
+@subset_options
 @click.option(
     "--results",
     "--json",
@@ -124,6 +127,7 @@ def run(
     require: tuple[Device, ...],
     on: str | None,
     places: CatalogueLocations,
+    subset: SubsetOptions | None,
     *,
     share_gpus: bool,
     append: bool,
@@ -143,17 +147,24 @@ def run(
         raise click.UsageError("--quiet and --verbose exclude each other.")
     where = choose_where(stacks, python, places)
     selection, catalogue = Selection(ids, variants, strategies, devices), load_catalogue(places)
-    if by_hand:
-        return _print_commands(select(catalogue, selection), where)
     observer = LiveReporter(console(), results, append=append, verbose=verbose, quiet=quiet)
     try:
+        specs = select(catalogue, selection)
+        if subset is not None:
+            drawn = draw_subset(specs, where, evidence.read(locations=places), subset)
+            specs, where = drawn.specs, drawn.targets
+            show_text(console(stderr=by_hand), describe(drawn, subset), "dim")
+        if by_hand:
+            return _print_commands(specs, where)
+        if not specs:
+            return _record_nothing(results, "nothing to run", observer, append=append)
         with engine_on(on) as engine:
             timings = recorded_timings(places)
             options = RunOptions(jobs, _launch(launch), repeat, require, timings, share_gpus, engine=engine)
-            running = run_specs(select(catalogue, selection), where, results, observer, options)
+            running = run_specs(specs, where, results, observer, options)
             return _show_run(running, observer, summary=not no_summary)
     except NothingToRunError as error:
-        if not allow_empty:
+        if by_hand or not allow_empty:
             raise
         return _record_nothing(results, str(error), observer, append=append)
 

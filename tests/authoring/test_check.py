@@ -25,17 +25,16 @@ def result(verdict: Verdict, reason: str = "") -> CellResult:
 def test_each_cell_that_does_not_agree_has_a_sentence() -> None:
     results = [result(Verdict.REPRODUCED), result(Verdict.DIFFERENT), result(Verdict.INFRA, "the disk is full")]
     different, infra = (f"RPR-0001 failing ddp cpu {result.cell.environment.name}" for result in results[1:])
-    assert list(problems_of_runs([results[0].cell.repro], [stack("current")], results)) == [
-        f"fix {different}: it is different; its evidence is not written",
-        f"rerun {infra}, which could not be judged: the disk is full",
-    ]
+    first, second = problems_of_runs([results[0].cell.repro], [stack("current")], results)
+    assert first.startswith(f"fix {different}")
+    assert second.startswith(f"rerun {infra}")
+    assert second.endswith("the disk is full")
 
 
 def test_a_home_that_was_not_chosen_is_asked_for() -> None:
     repro = result(Verdict.CLEAN).cell.repro
-    assert list(problems_of_runs([repro], [stack("2023-12")], [])) == [
-        "run it on its reference stack: repros check RPR-0001 --stack current"
-    ]
+    (problem,) = problems_of_runs([repro], [stack("2023-12")], [])
+    assert problem.endswith("repros check RPR-0001 --stack current")
 
 
 class RecordingObserver:

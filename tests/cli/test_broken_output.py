@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from tests.cli.command import ROOT, Command
+from tests.transcript import mask
 
 COMMANDS = ("list", "list --json", "show RPR-0005", "stacks", "audit {requirements}", "match {log}")
 
@@ -33,26 +35,34 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return {"requirements": requirements, "log": log}
 
 
+def test_text(files: dict[str, Path], tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    lines = ("list > /dev/full", "list >&-", "run --help > /dev/full", "stacks")
+    answers = [run_in_shell(f"repros {line}", tmp_path, REPROS_CACHE_DIR="~nouser/x") for line in lines]
+    assert [(code, out, err.count("\n")) for code, out, err in answers] == [(2, "", 1)] * len(lines)
+    details = Path(answers[2][2].rpartition(" ")[2].removesuffix(".\n"))
+    shown = [f"$ repros {line}\n{err}" for line, (_, _, err) in zip(lines, answers, strict=True)]
+    assert snapshot == mask("\n".join(shown), details=details)
+    details.unlink()
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_a_full_output(words: str, files: dict[str, Path], tmp_path: Path) -> None:
     code, _, err = run_in_shell(f"repros {words.format(**files)} > /dev/full", tmp_path)
     assert (code, err.count("\n")) == (2, 1)
-    assert err.startswith("repros: the output cannot be written (No space left on device); expected ")
+    assert "No space left on device" in err
 
 
 def test_help_into_a_full_output(tmp_path: Path) -> None:
     code, _, err = run_in_shell("repros run --help > /dev/full", tmp_path)
     assert (code, err.count("\n")) == (2, 1)
-    assert err.startswith("repros: unexpected OSError: [Errno 28] No space left on device; the details are in ")
+    assert "OSError: [Errno 28] No space left on device" in err
     Path(err.rpartition(" ")[2].removesuffix(".\n")).unlink()
 
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_a_closed_output(words: str, files: dict[str, Path], tmp_path: Path) -> None:
     code, _, err = run_in_shell(f"repros {words.format(**files)} >&-", tmp_path)
-    assert code == 2
-    assert err.startswith("repros: the output cannot be written (standard output is closed); expected ")
-    assert err.count("\n") == 1
+    assert (code, err.startswith("repros: "), err.count("\n")) == (2, True, 1)
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -62,9 +72,8 @@ def test_all_outputs_closed_or_full(words: str, files: dict[str, Path], tmp_path
 
 
 def test_a_closed_input(tmp_path: Path) -> None:
-    assert run_in_shell("repros match - <&-", tmp_path) == (
-        2, "", "repros: the input is empty; expected the text of a log or a traceback.\n"
-    )  # fmt: skip
+    code, out, err = run_in_shell("repros match - <&-", tmp_path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
     code, _, err = run_in_shell("repros new slug_of_it --from-issue - --catalogue . <&-", tmp_path)
     assert (code, err.count("\n"), "Traceback" in err) == (2, 1, False)
 
@@ -101,8 +110,7 @@ def test_odd_widths(columns: str, tmp_path: Path) -> None:
 
 def test_a_cache_folder_that_cannot_be_named(tmp_path: Path) -> None:
     code, _, err = run_in_shell("repros stacks", tmp_path, REPROS_CACHE_DIR="~nouser/x")
-    assert (code, err.count("\n")) == (2, 1)
-    assert err.startswith("repros: REPROS_CACHE_DIR='~nouser/x' names no folder (")
+    assert (code, err.count("\n"), "REPROS_CACHE_DIR='~nouser/x'" in err) == (2, 1, True)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("unfore\nseen \x1b]0;t\x07"), RecursionError("deep"), MemoryError()])
@@ -116,7 +124,7 @@ def test_what_nobody_foresaw_is_a_sentence_with_the_details_in_a_file(
     code, out, err = repros("list")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "\x1b" not in err
-    details = Path(err.rpartition("the details are in ")[2].removesuffix(".\n"))
+    details = Path(err.rpartition(" ")[2].removesuffix(".\n"))
     assert f"raise error\n{type(error).__name__}" in details.read_text()
     assert details.stat().st_mode & 0o077 == 0
     details.unlink()

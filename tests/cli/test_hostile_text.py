@@ -57,7 +57,7 @@ def test_match(options: tuple[str, ...], repros: Command, here: Path) -> None:
     (here / name).write_text(f"Traceback (most recent call last):\nRuntimeError: {HOSTILE}\n", encoding="utf-8")
     check_harmless(repros("match", name, *options), 1)
     (here / "empty\x1bc").write_text("", encoding="utf-8")
-    assert "empty is empty" in check_harmless(repros("match", "empty\x1bc", *options), 2)
+    assert "empty" in check_harmless(repros("match", "empty\x1bc", *options), 2)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from repros.model.settings import CATALOGUE
 from tests.cli.command import Command
+from tests.transcript import transcript
 
 
-def test_new(repros: Command, here: Path) -> None:
-    code, out, _ = repros("new", "it_breaks", "--family", "toys", "--catalogue", ".")
-    assert (code, out) == (
-        0,
-        "toys/it_breaks.py\nEdit it, and check it:\n  repros check it_breaks --catalogue .\n",
-    )
-    assert repros("show", "it_breaks", "--catalogue", ".")[0] == 0
-    assert repros("new", "it_breaks", "--family", "toys", "--catalogue", ".") == (
-        2,
-        "",
-        "repros: toys/it_breaks.py already exists; choose another name, or edit that file.\n",
-    )
-
-
-def test_from_a_filled_form(repros: Command, here: Path) -> None:
+def test_text(repros: Command, here: Path, snapshot: SnapshotAssertion) -> None:
     (here / "issue.md").write_text(
         "### Title\n\nIt breaks, twice\n\n### Family\n\ntoys\n\n### Processes\n\ntwo\n\n### Deadline\n\n_No response_\n"
     )
-    assert repros("new", "--from-issue", "issue.md", "--catalogue", ".") == (
-        0,
-        "toys/it_breaks_twice.py\nEdit it, and check it:\n  repros check it_breaks_twice --catalogue .\n",
-        (
-            "rejected: processes = 'two' in [tool.repro]; expected a world size from 1 to 64\n"
-            'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml\n'
-        ),
+    assert snapshot == transcript(
+        repros, "new it_breaks --family toys --catalogue .", "new --from-issue issue.md --catalogue ."
     )
-    assert repros("show", "it_breaks_twice", "--catalogue", ".")[1].startswith("LOCAL-0001 It breaks, twice\n")
+    assert sorted(file.name for file in (here / "toys").iterdir()) == ["it_breaks.py", "it_breaks_twice.py"]
+    shown = [json.loads(repros("show", name, "--catalogue", ".", "--json")[1]) for name in ("it_breaks", "LOCAL-0002")]
+    assert [one["slug"] for one in shown] == ["it_breaks", "it_breaks_twice"]
     assert repros("new", "again", "--from-issue", "issue.md", "--family", "other", "--catalogue", ".")[0] == 0
     assert (here / "other/again.py").is_file()
 
@@ -50,23 +36,8 @@ def test_bytes_that_are_no_text_are_left_out(repros: Command, here: Path, monkey
     assert '# title = "It breaks"\n' in (here / "toys/it_breaks.py").read_text("utf-8")
 
 
-def test_refusals(repros: Command, here: Path) -> None:
-    (here / "issue.md").write_text("no form")
-    refused = {
-        "--from-issue issue.md": (
-            "the text is not a filled form; expected '### Title' and below it a sentence with the failure."
-        ),
-        "--from-issue nowhere.md": (
-            "nowhere.md cannot be read (No such file or directory); expected the Markdown of an issue."
-        ),
-        "": "Missing argument 'SLUG'. (try 'repros new --help')",
-    }
-    for line, sentence in refused.items():
-        assert repros("new", *line.split()) == (2, "", f"repros: {sentence}\n")
-
-
-def test_a_family_that_the_package_lacks_is_refused_before_anything_is_written(repros: Command) -> None:
-    code, out, err = repros("new", "it_breaks", "--family", "dataset", "--catalogue", str(CATALOGUE))
-    assert (code, out) == (2, "")
-    assert err.startswith("repros: 'dataset' is not a family of the catalogue; choose one with --family, ")
+def test_a_family_that_the_package_lacks_is_refused_before_anything_is_written(
+    repros: Command, snapshot: SnapshotAssertion
+) -> None:
+    assert snapshot == transcript(repros, f"new it_breaks --family dataset --catalogue {CATALOGUE}")
     assert not (CATALOGUE / "dataset").exists()

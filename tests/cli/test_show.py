@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+from syrupy.assertion import SnapshotAssertion
 
 from tests.cli.command import RAISES, Command
+from tests.factories import VALID
+from tests.transcript import transcript
 
 
-def test_show_by_id_or_slug(repros: Command) -> None:
-    code, out, _ = repros("show", "rpr-9001", "--catalogue", RAISES)
-    assert code == 0
-    assert out.startswith(
-        "RPR-9001 A plain exception\nkind      bug\naffects   every release of torch; exact on stack current\n"
+def test_text(repros: Command, here: Path, snapshot: SnapshotAssertion) -> None:
+    code = "\ndef failing():\n    find()\n\n\ndef fixed():\n    fit()\n"
+    exists = '# exists = ["lightning>=2.1"]\n# exists_source = "https://a.b/1"\n# home'
+    (here / "slug.py").write_text(VALID.replace("# home", exists) + code, "utf-8")
+    silent = (
+        VALID[: VALID.index('"""Symptom')].replace("minimum = 1", "silent = true") + '"""It fails.\n\nSometimes.\n"""\n'
     )
-    assert repros("show", "raises", "--catalogue", RAISES)[1] == out
+    (here / "silent.py").write_text(silent.replace('affected = ["lightning>=2.1,<2.4"]', "affected = []"), "utf-8")
+    assert snapshot == transcript(repros, "show rpr-0001 --catalogue slug.py", "show rpr-0001 --catalogue silent.py")
+
+
+def test_by_id_or_slug(repros: Command) -> None:
+    by_id = repros("show", "rpr-9001", "--catalogue", RAISES)
+    assert by_id[0] == 0
+    assert repros("show", "raises", "--catalogue", RAISES) == by_id
 
 
 def test_several_by_number(repros: Command) -> None:

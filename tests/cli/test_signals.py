@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,8 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
-from tests.cli.command import HANGS, RAISES, ROOT
+from tests.cli.command import HANGS, RAISES, ROOT, read_verdicts
+from tests.transcript import mask
 
 # What the fixture `here` does in this process, for a subprocess.
 DRIVER = """\
@@ -25,26 +28,15 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_shows_the_results_so_far(here: Path, number: signal.Signals) -> None:
-    words = [
-        "run",
-        "--python",
-        "/usr/venv/bin/python",
-        "--catalogue",
-        RAISES,
-        "--catalogue",
-        HANGS,
-        "--variant",
-        "failing",
-    ]
+def interrupt(folder: Path, number: signal.Signals) -> tuple[int, str, str]:
+    """Send a signal to a run of two cells after the first; return its exit code and its two outputs."""
+    words = ["run", "--python", "/usr/venv/bin/python", "--catalogue", RAISES, "--catalogue", HANGS]
     process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, *words],
+        [sys.executable, "-c", DRIVER, *words, "--variant", "failing"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    latest = here / ".repros/latest.jsonl"
+    latest = folder / ".repros/latest.jsonl"
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up and not (latest.exists() and latest.stat().st_size):
         time.sleep(0.1)
@@ -53,9 +45,22 @@ def test_a_signal_shows_the_results_so_far(here: Path, number: signal.Signals) -
     begun = time.monotonic()
     out, err = process.communicate(timeout=60)
     assert time.monotonic() - begun < 10
-    assert (process.returncode, err) == (128 + number, "")
-    assert "[1/2] reproduced  RPR-9001 failing plain cpu venv" in out
-    assert "\n1 agree, 0 news, 0 trouble\ninterrupted after 1 of 2 cells\nresults: .repros/latest.jsonl\n" in out
+    return process.returncode, out, err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_shows_the_results_so_far(here: Path, number: signal.Signals) -> None:
+    code, out, err = interrupt(here, number)
+    assert (code, err, "1 of 2" in out) == (128 + number, "", True)
+    assert read_verdicts() == ["failing reproduced"]
+
+
+@pytest.mark.slow
+def test_text(here: Path, snapshot: SnapshotAssertion) -> None:
+    code, out, err = interrupt(here, signal.SIGINT)
+    assert (code, err) == (130, "")
+    assert snapshot == mask(re.sub(r" \d+\.\d$", " N", out, flags=re.MULTILINE))
 
 
 INTERRUPTS = """\

@@ -9,23 +9,30 @@ import shutil
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
-from repros.engine import catalogue, environments
+from repros.cli import stacks
+from repros.engine import environments
 from repros.engine.environments.newest import PACKAGES
-from repros.engine.stacks import stack
+from repros.engine.stacks import load_stacks, stack
 from tests.cli.command import Command, lines_over
+from tests.package_catalogue import load
 from tests.package_index import Serve, release_pages
 from tests.toy_cells import TOYS
+from tests.transcript import refusals, transcript
 
 
-def test_stacks(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environments, "ready", lambda stack: stack.name == "current")
+def test_text(repros: Command, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
+    """Two of the stacks, which no new one changes, one of them with its environment."""
+    monkeypatch.setattr(stacks, "load_stacks", lambda _: {name: stack(name) for name in ("2023-05", "2024-03")})
+    monkeypatch.setattr(environments, "ready", lambda stack: stack.name == "2024-03")
     monkeypatch.setattr(environments, "environment_folder", lambda stack: Path(f"/cache/{stack.name}"))
+    assert snapshot == transcript(repros, "stacks")
+
+
+def test_all_are_listed(repros: Command) -> None:
     code, out, _ = repros("stacks")
-    assert code == 0
-    assert out.startswith("2023-05\n  torch 2.0, which leaves")
-    assert "  not created yet: 2.3 GB to download, 4.5 GB on disk\n2023-12\n" in out
-    assert out.endswith("  ready in /cache/current\n")
+    assert (code, [line for line in out.splitlines() if not line.startswith(" ")]) == (0, list(load_stacks()))
 
 
 def test_as_json(repros: Command) -> None:
@@ -41,35 +48,40 @@ def test_sixty_columns(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None
 def index_pages(**newer: dict[str, dt.date]) -> dict[str, tuple[str, bytes]]:
     """Return the pages of an index with the pins of `current` that are looked at, and these newer releases."""
     current, long_ago = stack("current"), dt.date(2026, 1, 1)
-    documented = {name for repro in catalogue.load() for name in repro.packages}
+    documented = {name for repro in load() for name in repro.packages}
     named = documented | {requirement.name for requirement in current.requirements}
     return dict(release_pages({name: {current.pins[name].version: long_ago, **newer.get(name, {})} for name in named}))
 
 
-def test_nothing_is_outdated(repros: Command, serve: Serve) -> None:
+def test_text_of_what_is_outdated(repros: Command, serve: Serve, snapshot: SnapshotAssertion) -> None:
+    today, pins = dt.datetime.now(dt.UTC).date(), stack("current").pins
+    young, old = today - dt.timedelta(20), today - dt.timedelta(40)
+    values = {
+        "young": young,
+        "old": old,
+        "lightning_pin": pins["lightning"].version,
+        "torch_pin": pins["torch"].version,
+    }
     serve(index_pages())
-    assert repros("stacks", "--outdated") == (0, "all packages of current are up to date\n", "")
-    assert repros("stacks", "--outdated", "--json") == (0, "[]\n", "")
+    nothing = transcript(repros, "stacks --outdated")
+    serve(index_pages(lightning={"99.0.1": young}, torch={"98.0.1": old, "98.0.2": young}))
+    assert snapshot == "\n".join((nothing, transcript(repros, "stacks --outdated", **values)))
 
 
 def test_a_release_is_overdue_after_a_month(repros: Command, serve: Serve) -> None:
     today = dt.datetime.now(dt.UTC).date()
     young, old = today - dt.timedelta(20), today - dt.timedelta(40)
+    serve(index_pages())
+    assert repros("stacks", "--outdated", "--json") == (0, "[]\n", "")
     serve(index_pages(lightning={"99.0.1": young}))
-    pins = stack("current").pins
-    line = (
-        f"lightning {pins['lightning'].version} in current is 20 days behind 99.0.1 of {young}; the newest is 99.0.1\n"
-    )
-    assert repros("stacks", "--outdated") == (0, line, "")
+    assert repros("stacks", "--outdated")[0] == 0
     serve(index_pages(lightning={"99.0.1": young}, torch={"98.0.1": old, "98.0.2": young}))
-    torch = f"torch {pins['torch'].version} in current is 40 days behind 98.0.1 of {old}; the newest is 98.0.2\n"
-    assert repros("stacks", "--outdated") == (1, line + torch, "")
     code, out, _ = repros("stacks", "--outdated", "--json")
     assert (code, json.loads(out)[1]) == (
         1,
         {
             "package": "torch",
-            "pinned": pins["torch"].version,
+            "pinned": stack("current").pins["torch"].version,
             "behind": "98.0.1",
             "since": str(old),
             "newest": "98.0.2",
@@ -82,17 +94,18 @@ def test_outdated_in_sixty_columns(repros: Command, serve: Serve, monkeypatch: p
     serve(index_pages(torch={"98.0.1": dt.date(2026, 11, 1)}))
     monkeypatch.setenv("COLUMNS", "60")
     _, out, _ = repros("stacks", "--outdated")
-    assert out.startswith(f"torch {stack('current').pins['torch'].version} in current is ")
+    assert out.startswith("torch ")
     assert out.endswith("98.0.1\n")
     assert lines_over(60, out) == []
 
 
-def test_outdated_without_a_network(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_without_a_network(
+    repros: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
-    code, out, err = repros("stacks", "--outdated")
-    assert (code, out) == (2, "")
-    assert err.startswith("repros: http://127.0.0.1:9/simple does not list the releases of accelerate with their dates")
-    assert err.endswith("; name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX.\n")
+    private_stack(tmp_path / "mine", torch="2.0.0")
+    assert snapshot == refusals(repros, "stacks --outdated", "stacks new 2030-01 --catalogue mine")
+    assert sorted(file.name for file in (tmp_path / "mine/stacks").iterdir()) == ["mine.lock.txt", "mine.toml"]
 
 
 def newest_pages(*, days: int) -> dict[str, tuple[str, bytes]]:
@@ -121,7 +134,9 @@ def test_new_without_a_newer_release_writes_nothing(repros: Command, serve: Serv
     for days in (0, -1):  # a release of today does not count yet
         serve(newest_pages(days=days))
         code, out, err = repros("stacks", "new", "2030-01", "--catalogue", str(catalogue))
-        assert (code, out, err) == (1, f"mine has the newest releases of {yesterday}; nothing is written\n", "")
+        assert (code, out.count("\n"), err) == (1, 1, "")
+        assert out.startswith("mine ")
+        assert str(yesterday) in out
     assert sorted(file.name for file in (catalogue / "stacks").iterdir()) == ["mine.lock.txt", "mine.toml"]
 
 
@@ -136,51 +151,19 @@ def test_new_that_cannot_be_resolved_leaves_nothing(repros: Command, serve: Serv
     assert sorted(file.name for file in (catalogue / "stacks").iterdir()) == ["mine.lock.txt", "mine.toml"]
 
 
-@pytest.mark.parametrize("name", ["current", "2023-12", "home", "../x"])
-def test_new_refuses_names(repros: Command, name: str) -> None:
-    code, out, err = repros("stacks", "new", name)
-    assert (code, out) == (2, "")
-    assert err.startswith(
-        f"repros: '{name}' cannot be" if name in {"home", "../x"} else f"repros: the stack '{name}' ex"
-    )
-
-
-def test_new_without_a_network(repros: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
-    catalogue = private_stack(tmp_path / "mine", torch="2.0.0")
-    code, out, err = repros("stacks", "new", "2030-01", "--catalogue", str(catalogue))
-    assert (code, out) == (2, "")
-    assert err.startswith("repros: http://127.0.0.1:9/simple does not list the releases of torch with their dates")
-    assert sorted(file.name for file in (catalogue / "stacks").iterdir()) == ["mine.lock.txt", "mine.toml"]
-
-
 def test_compare_names_what_changed(repros: Command) -> None:
     code, out, err = repros("stacks", "compare", "2023-12", "2024-03")
     assert (code, err) == (0, "")
     *changed, last = out.splitlines()
-    assert (
-        "* RPR-0006 is new, like its `module_train_before`, with lightning 2.2.2 (A model in eval mode trains in eval "
-        "mode)"
-    ) in changed
-    found = re.fullmatch(r"\* (\d+) of (\d+) failures that were measured on both end on 2024-03 as on 2023-12", last)
-    assert found is not None
-    assert int(found[2]) - int(found[1]) == len({line.split()[1] for line in changed if line.startswith("* RPR-")})
+    (changed_0006,) = [line for line in changed if line.startswith("* RPR-0006 ")]
+    assert "lightning 2.2.2" in changed_0006
+    same, compared = map(int, re.findall(r"\d+(?= of )|(?<= of )\d+", last))
+    assert compared - same == len({line.split()[1] for line in changed if line.startswith("* RPR-")})
 
 
-def test_compare_without_evidence_says_how_to_get_it(repros: Command, tmp_path: Path) -> None:
-    catalogue = private_stack(tmp_path / "mine", torch="2.0.0")
-    code, _, err = repros("stacks", "compare", "current", "mine", "--catalogue", str(catalogue))
-    assert (code, err) == (2, "repros: nothing is measured on mine; run: repros matrix --stack mine\n")
+def test_compare_without_evidence_says_how_to_get_it(
+    repros: Command, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    private_stack(tmp_path / "mine", torch="2.0.0")
+    assert snapshot == refusals(repros, "stacks compare current mine --catalogue mine")
     assert repros("stacks", "compare", "current", "2023-1")[0] == 2
-
-
-@pytest.mark.parametrize(
-    ("option", "problem"),
-    [
-        ("--json", "--json before 'compare' has no effect; remove it."),
-        (f"--catalogue={TOYS}", "--catalogue before 'compare' has no effect; write it after the subcommand."),
-    ],
-)
-def test_options_of_the_list_before_a_subcommand_are_refused(repros: Command, option: str, problem: str) -> None:
-    code, _, err = repros("stacks", option, "compare", "2023-12", "2024-03")
-    assert (code, err) == (2, f"repros: {problem} (try 'repros stacks --help')\n")

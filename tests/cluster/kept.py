@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from repros.simulated_gpus.tools.page import fill_part
-from tools.docs.generator import run_generator
-from tools.docs.kept import fill_lines
+from tools.docs.generator import fill_lines, run_generator
 
 KEPT = Path(__file__).with_name("kept.json")
 PAGE = Path(__file__).parents[2] / "docs/scale.md"

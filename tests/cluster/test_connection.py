@@ -28,26 +28,26 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_engine_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "dask") == (
-        2,
-        "repros: Invalid value for '--on': 'dask'; expected 'ray' or 'ray://HOST:PORT'. (try 'repros run --help')\n",
-    )
+    code, error = run(capsys, "dask")
+    assert code == 2
+    assert [part in error for part in ("'--on': 'dask'", "'ray' or 'ray://HOST:PORT'")] == [True, True]
 
 
 def test_without_ray_the_extra_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     code, error = run(capsys, "ray")
     assert code == 2
-    assert error == ('repros: --on needs Ray (import of ray halted; None in sys.modules): pip install "repros[ray]".\n')
+    assert [part in error for part in ("--on", 'pip install "repros[ray]"')] == [True, True]
 
 
 def test_an_address_without_a_port_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = "expected 'ray', 'ray://HOST:PORT', or 'ray' with RAY_ADDRESS=HOST:PORT"
-    assert run(capsys, "ray://head") == (2, f"repros: 'ray://head' is not an address of a Ray cluster; {expected}.\n")
+    code, error = run(capsys, "ray://head")
+    assert (code, error.startswith("repros: 'ray://head' "), "RAY_ADDRESS=HOST:PORT" in error) == (2, True, True)
     monkeypatch.setenv("RAY_ADDRESS", "head")
-    assert run(capsys, "ray") == (2, f"repros: 'head' is not an address of a Ray cluster; {expected}.\n")
+    code, error = run(capsys, "ray")
+    assert (code, error.startswith("repros: 'head' ")) == (2, True)
 
 
 @pytest.mark.parametrize("form", ["ray://127.0.0.1:{}", "127.0.0.1:{}"])

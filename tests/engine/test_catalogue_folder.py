@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,21 +36,20 @@ def test_a_repro_is_found_by_id_as_one_writes_it_and_by_slug(catalogue: Path, na
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "hint"),
     [
-        ("RPR-0022", "unknown repro 'RPR-0022'; 'repros list' shows all, and 'repros list WORD' those with a word."),
-        ("22", "unknown repro '22'; 'repros list' shows all, and 'repros list WORD' those with a word."),
-        ("ACME-0002", "unknown repro 'ACME-0002'; 'repros list' shows all, and 'repros list WORD' those with a word."),
-        ("0", "unknown repro '0'; 'repros list' shows all, and 'repros list WORD' those with a word."),
-        ("b_scrpt", "unknown repro 'b_scrpt'; did you mean 'b_script'?"),
-        ("?", "unknown repro '?'; 'repros list' shows all, and 'repros list WORD' those with a word."),
-        ("٢", "unknown repro '٢'; 'repros list' shows all, and 'repros list WORD' those with a word."),
+        ("RPR-0022", "'repros list'"),
+        ("22", "'repros list'"),
+        ("ACME-0002", "'repros list'"),
+        ("0", "'repros list'"),
+        ("b_scrpt", "'b_script'"),
+        ("?", "'repros list'"),
+        ("٢", "'repros list'"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_nearest(catalogue: Path, name: str, sentence: str) -> None:
-    with pytest.raises(UnknownNameError) as caught:
+def test_an_unknown_name_is_refused_with_the_nearest(catalogue: Path, name: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"'{re.escape(name)}'.*{hint}"):
         load([catalogue]).find(name)
-    assert str(caught.value) == sentence
 
 
 def test_a_second_script_with_an_id_is_left_out_and_both_are_named(catalogue: Path) -> None:
@@ -57,9 +57,9 @@ def test_a_second_script_with_an_id_is_left_out_and_both_are_named(catalogue: Pa
     second.write_text(first.read_text())
     loaded = load([catalogue])
     assert [repro.path.name for repro in loaded] == ["c_script.py", "b_script.py", "a_script.py"]
-    assert loaded.clashes == (
-        f"{second}:6: id RPR-0002 is also that of {first}; this script is left out, give one of the two another id",
-    )
+    (clash,) = loaded.clashes
+    assert clash.startswith(f"{second}:6: ")
+    assert [part in clash for part in ("RPR-0002", str(first))] == [True, True]
 
 
 def test_a_slug_of_two_catalogues_must_be_chosen_by_id(catalogue: Path) -> None:
@@ -69,9 +69,9 @@ def test_a_slug_of_two_catalogues_must_be_chosen_by_id(catalogue: Path) -> None:
     loaded = load([catalogue])
     assert loaded.find("acme-0001").path == loaded.find("acme-1").path == other
     assert loaded.find("rpr-1").slug == "c_script"
-    with pytest.raises(ReprosError, match=r"^1 is the name of ACME-0001, RPR-0001; choose one by its id\.$"):
+    with pytest.raises(ReprosError, match=r"^1 .*ACME-0001, RPR-0001"):
         loaded.find("1")
-    with pytest.raises(ReprosError, match=r"^b_script is the name of ACME-0001, RPR-0002; choose one by its id\.$"):
+    with pytest.raises(ReprosError, match=r"^b_script .*ACME-0001, RPR-0002"):
         loaded.find("b_script")
 
 
@@ -85,9 +85,9 @@ def test_a_script_that_is_given_twice_is_loaded_once(catalogue: Path) -> None:
 
 
 def test_a_file_that_is_given_must_be_a_repro(catalogue: Path) -> None:
-    with pytest.raises(HeaderError, match=r"helper\.py:1: expected a PEP 723 block"):
+    with pytest.raises(HeaderError, match=r"helper\.py:1: "):
         load([catalogue / "helper.py"])
-    with pytest.raises(HeaderError, match=r"none\.py:1: cannot be read"):
+    with pytest.raises(HeaderError, match=r"none\.py:1: .*No such file"):
         load([catalogue / "none.py"])
 
 

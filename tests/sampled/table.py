@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repros.engine.catalogue import load
+from tests.package_catalogue import load
 from tests.sampled.first_sample import paragraph, read_first_sample
 
 FILE = Path(__file__).with_name("reports.toml")

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 
-from repros.engine.catalogue import load
+from tests.package_catalogue import load
 from tests.sampled.first_sample import FirstSample, NamedReport, paragraph, read_first_sample
 from tests.sampled.table import read_reports
 

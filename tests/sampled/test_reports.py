@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from repros.engine.catalogue import load
+from tests.package_catalogue import load
 from tests.sampled.table import read_reports
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 
-from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
+from tests.package_catalogue import load
 from tests.sampled.scripts_table import Answer, Kind, read_scripts
 
 ALL = (*read_scripts(), *read_scripts("long"), *read_scripts("third"))

@@ -68,7 +68,7 @@ def test_a_code_block_is_found_by_its_words(tmp_path: Path) -> None:
     first, second = threads.code_blocks(POSTED)
     assert threads.code_block("a/b#1", threads.digest(first)[:16], tmp_path) == first
     assert threads.code_block("a/b#1", threads.digest(f" {second}\n"), tmp_path) == second
-    with pytest.raises(ValueError, match="a/b#1 has no code block with the digest 0123"):
+    with pytest.raises(ValueError, match=r"^a/b#1 .*0123"):
         threads.code_block("a/b#1", "0123", tmp_path)
 
 
@@ -127,7 +127,7 @@ def test_a_posted_block_runs_on_simulated_gpus(
 
 def test_words_that_are_not_there_are_refused(tmp_path: Path) -> None:
     program = Program("one", "torch", "true", files={"train.py": "a"}, changes={"train.py": {"b": "c"}})
-    with pytest.raises(ValueError, match=r"train.py does not have the words to replace: 'b'"):
+    with pytest.raises(ValueError, match=r"^.*train\.py .*'b'"):
         run(program, Path("python"), tmp_path)
 
 

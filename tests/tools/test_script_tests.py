@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.catalogue import load
+from tests.package_catalogue import load
 from tools.script_tests import Ran, find_files, pytest_words, run_tests
 
 ROOT = Path(__file__).parents[2]

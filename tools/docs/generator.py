@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
+
+_WIDTH = 120
 
 
 def run_generator(module: str, description: str, page: Path, fill: Callable[[str], str]) -> None:
@@ -23,3 +26,8 @@ def run_generator(module: str, description: str, page: Path, fill: Callable[[str
     if after != before:
         page.write_text(after, encoding="utf-8")
     sys.stdout.write(f"written: {page.name}\n" if after != before else "nothing to change\n")
+
+
+def fill_lines(sentence: str) -> str:
+    """Return a sentence as lines of a page."""
+    return textwrap.fill(sentence, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"

@@ -17,7 +17,7 @@ def main() -> int:
     """Build the site and print its size; return 2 if a part cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m tools.site", description=main.__doc__)
     parser.add_argument("folder", type=Path, help="where the pages go, in the place of an earlier build")
-    parser.add_argument("--address", default="", help="address that the site will have; feeds and records name it")
+    parser.add_argument("--address", default="", help="address that the site will have; its pages name it")
     parser.add_argument("--repository", default="", help="address of the repository, which links to files lead to")
     parser.add_argument("--without-npm", action="store_true", help="leave out the search and the matcher: no download")
     chosen = parser.parse_args()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,10 +17,8 @@ from repros import __version__
 from repros.model.errors import ReprosError
 from tools.site import commands, failure, machine, overview
 from tools.site.matcher import add_matcher
-from tools.site.plots import plots
 from tools.site.prose import Prose, highlight, highlight_styles, table_file, table_text
 from tools.site.search import add_search
-from tools.site.simulated import refusals
 from tools.site.source import Source
 from tools.tables import TABLES
 
@@ -58,14 +55,10 @@ ABOUT: Mapping[str, tuple[str, ...]] = {
         "commands.html",
         "matching.html",
     ),
-    "The evidence": ("verdicts.html", "demand.html", "articles.html", "not-reproduced.html", "benchmarks.html"),
-    "The simulated accelerator": (
-        "simulated-accelerator.html",
-        "simulated-accelerator-errors.html",
-        "simulated-accelerator-libraries.html",
-    ),
+    "The evidence": ("verdicts.html", "demand.html", "articles.html", "not-reproduced.html"),
+    "The simulated accelerator": ("simulated-accelerator.html", "simulated-accelerator-libraries.html"),
     "The project": ("architecture.html", "glossary.html", "contributing.html", "releasing.html"),
-    "For programs": ("failures.json", "failures.schema.json", "osv.json", "news.atom", "llms.txt"),
+    "For programs": ("failures.json", "failures.schema.json", "osv.json"),
 }
 """The table of contents, by heading."""
 
@@ -128,12 +121,11 @@ def _write_site(source: Source, folder: Path, place: Place, *, from_npm: bool) -
     for address, template, context in _pages(source, place, titles, from_npm=from_npm):
         text = environment.get_template(template).render(page=address, up="../" * address.count("/"), **context)
         _write(folder / address, text)
-    for address, text in _files(source, place):
+    for address, text in _files(source):
         _write(folder / address, text)
     if from_npm:
         add_search(folder, source.catalogue)
         add_matcher(folder, Path(repros.__file__).parent)
-        _write(folder / "sw.js", _service_worker(folder))
 
 
 def _is_build(folder: Path) -> bool:
@@ -178,12 +170,8 @@ def _pages(
     yield "matrix.html", "matrix.html", overviews
     for repro in source.catalogue:
         yield f"failures/{repro.id}.html", "failure.html", failure.page(repro, source)
-    lines, releases = refusals(source.root)
-    titles["simulated-accelerator-errors.html"] = "What CUDA refuses, and in which words"
-    yield "simulated-accelerator-errors.html", "refusals.html", {"lines": lines, "releases": releases}
-    titles |= {"commands.html": "Commands", "benchmarks.html": "Benchmarks"}
+    titles["commands.html"] = "Commands"
     yield "commands.html", "commands.html", {"commands": [*commands.reference()]}
-    yield "benchmarks.html", "benchmarks.html", {"plots": plots(source), "bench": source.bench}
     if from_npm:
         yield "match.html", "match.html", {"logs": sorted(source.logs)}
     known = {
@@ -194,7 +182,7 @@ def _pages(
     yield "404.html", "404.html", {}
 
 
-def _files(source: Source, place: Place) -> Iterator[tuple[str, str]]:
+def _files(source: Source) -> Iterator[tuple[str, str]]:
     """Yield the address and the text of each file that is no page."""
     yield "failures.json", machine.dump(machine.all_json(source))
     yield "failures.schema.json", (_HERE / "failures.schema.json").read_text(encoding="utf-8")
@@ -206,25 +194,8 @@ def _files(source: Source, place: Place) -> Iterator[tuple[str, str]]:
         yield f"failures/{repro.id}.py", source.scripts[repro.id]
     for id_, log in source.logs.items():
         yield f"failures/{id_}.log", log
-    yield "news.atom", machine.feed(source, place.base)
-    yield "llms.txt", machine.plain_text(source)
     for plot in sorted(source.root.glob("docs/*.svg")):
         yield plot.name, plot.read_text(encoding="utf-8")
-
-
-def _service_worker(folder: Path) -> str:
-    """Return the service worker with the list of what the matcher's page needs without a network."""
-    files = [
-        file
-        for file in sorted(folder.rglob("*"))
-        if file.suffix in {".html", ".css", ".js", ".mjs", ".py", ".wasm", ".zip", ".svg"}
-    ]
-    kept = [file for file in files if file.parent.name != "failures" or file.suffix == ".html"]
-    kept += [folder / "pyodide/pyodide-lock.json", folder / "search.json"]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in kept)).hexdigest()[:16]
-    names = [file.relative_to(folder).as_posix() for file in kept]
-    template = (_HERE / "sw.js").read_text(encoding="utf-8")
-    return template.replace("__VERSION__", digest).replace('"__FILES__"', ", ".join(f'"{name}"' for name in names))
 
 
 def _write(file: Path, text: str) -> None:

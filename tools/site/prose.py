@@ -18,7 +18,6 @@ from pygments.styles import get_style_by_name
 from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
-from tools.site.flowchart import draw
 from tools.tables import MARK, TABLES
 
 _FORMATTER = HtmlFormatter(nowrap=True, classprefix="h")
@@ -32,9 +31,7 @@ _DARKER = {"#008400": "#0d5626", "#BBBBBB": "#6e7781", "#AA22FF": "#8250df", "#E
 
 
 def highlight(code: str, language: str) -> Markup:
-    """Return code as a block of highlighted HTML; an unknown language stays plain, and a flowchart is drawn."""
-    if language == "mermaid":
-        return draw(code)
+    """Return code as a block of highlighted HTML; an unknown language stays plain."""
     try:
         lexer = get_lexer_by_name(language or "text", stripnl=False)
     except ClassNotFound:

@@ -39,8 +39,6 @@ class Source:
     """The kept bisections of each repro, by id."""
     logs: Mapping[str, str]
     """A log that each failure left in a real run, by id."""
-    bench: Mapping[str, Any]
-    """The kept results of `nox -s bench`."""
     root: Path = ROOT
 
     def stack(self, name: str) -> Stack | None:
@@ -72,7 +70,7 @@ class Source:
 
 
 def read_source(root: Path = ROOT) -> Source:
-    """Read the catalogue, the stacks, the evidence, the bisections, the logs and the benchmark of a checkout."""
+    """Read the catalogue, the stacks, the evidence, the bisections and the logs of a checkout."""
     catalogue = load()
     bisections: dict[str, tuple[Mapping[str, Any], ...]] = {}
     for file in sorted((EVIDENCE / "bisections").glob("*.json")):
@@ -85,7 +83,6 @@ def read_source(root: Path = ROOT) -> Source:
         gpus=evidence.read(EVIDENCE / "gpus"),
         bisections=bisections,
         logs=_read_logs(root / "tests/diagnose/match/golden", catalogue),
-        bench=json.loads((root / "tools/bench/kept.json").read_text(encoding="utf-8")),
         root=root,
     )
 

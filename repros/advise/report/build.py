@@ -79,12 +79,9 @@ class RunSummary:
 
 
 @dataclass(frozen=True)
-class EnvironmentSummary:
-    """A probed environment."""
+class ProbedEnvironment:
+    """What a report says of an environment."""
 
-    name: str
-    """A stack's name, or `own environment`."""
-    stack: bool
     python: str
     platform: str
     versions: Mapping[str, str]
@@ -92,6 +89,15 @@ class EnvironmentSummary:
     """The output of `torch.utils.collect_env`."""
     collect_env_problem: str | None
     """The reason if that output is empty."""
+
+
+@dataclass(frozen=True)
+class EnvironmentSummary(ProbedEnvironment):
+    """A probed environment with its name."""
+
+    name: str
+    """A stack's name, or `own environment`."""
+    stack: bool
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,18 @@ Everything observed is formatted as code, so that GitHub does not turn it into m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import TypeVar
 
 from repros import __version__
-from repros.advise.report.build import EnvironmentSummary, IssueReport, RunSummary, VariantSummary
+from repros.advise.report.build import (
+    EnvironmentSummary,
+    IssueReport,
+    ProbedEnvironment,
+    RunSummary,
+    VariantSummary,
+)
 from repros.model import Device, Role, Verdict
 from repros.model.affected import affected_text
 from repros.text.threads import kind_text, thread_groups
@@ -44,6 +51,7 @@ class Form(StrEnum):
     """PyTorch's `bug-report.yml`."""
 
 
+R = TypeVar("R")
 Section = Callable[[IssueReport], Iterator[str]]
 """Yields the paragraphs of one section."""
 
@@ -57,8 +65,13 @@ def markdown(report: IssueReport, form: Form | None = None) -> str:
     """
     if form is None:
         form = Form.PYTORCH if set(report.failure.packages) == {"torch"} else Form.LIGHTNING
+    return fill_form(_FORMS[form], report)
+
+
+def fill_form(headings: Iterable[tuple[str, Sequence[Callable[[R], Iterator[str]]]]], report: R) -> str:
+    """Return the block of a report: below each heading the paragraphs of its sections."""
     parts = []
-    for heading, sections in _FORMS[form]:
+    for heading, sections in headings:
         parts += [f"### {heading}", *(part for section in sections for part in section(report))]
     return "\n\n".join(parts) + "\n"
 
@@ -136,18 +149,23 @@ def _row(run: RunSummary, *, several: bool) -> list[str]:
 
 def _environments(report: IssueReport) -> Iterator[str]:
     for environment in report.environments:
-        values = {
-            "python": environment.python,
-            **dict(sorted(environment.versions.items())),
-            "platform": environment.platform,
-        }
-        yield f"{_environment_name(environment).capitalize()}:"
-        yield code_block("\n".join(f"{name}: {value}" for name, value in values.items()))
-        if environment.collect_env:
-            yield details("torch.utils.collect_env", code_block(environment.collect_env))
-        else:
-            problem = environment.collect_env_problem or "it was not run"
-            yield f"`torch.utils.collect_env`: no output, because {code(problem)}."
+        yield from describe_environment(_environment_name(environment).capitalize(), environment)
+
+
+def describe_environment(name: str, environment: ProbedEnvironment) -> Iterator[str]:
+    """Yield the paragraphs about an environment, below its name."""
+    values = {
+        "python": environment.python,
+        **dict(sorted(environment.versions.items())),
+        "platform": environment.platform,
+    }
+    yield f"{name}:"
+    yield code_block("\n".join(f"{name}: {value}" for name, value in values.items()))
+    if environment.collect_env:
+        yield details("torch.utils.collect_env", code_block(environment.collect_env))
+    else:
+        problem = environment.collect_env_problem or "it was not run"
+        yield f"`torch.utils.collect_env`: no output, because {code(problem)}."
 
 
 def _more(report: IssueReport) -> Iterator[str]:

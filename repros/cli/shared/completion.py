@@ -108,6 +108,7 @@ def _packages(ctx: click.Context) -> Iterator[tuple[str, str]]:
 _OFFERS: dict[str, Offer] = {
     "ids": _ids,
     "id_": _ids,
+    "always": _ids,
     "variant": _variants,
     "variants": _variants,
     "strategy": _strategies,

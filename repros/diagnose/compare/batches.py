@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from repros.diagnose.compare.difference import Difference
 from repros.diagnose.compare.inside.calls import LOADER
 from repros.diagnose.compare.recording import RecordedStep
 
@@ -36,14 +37,6 @@ class SeenRows:
         """Add the rows of a step or an evaluation."""
         for row in rows:
             self.rows.setdefault(row.key, f"{where}, {row.location}")
-
-
-@dataclass(frozen=True)
-class BatchDifference:
-    """A difference between two batches."""
-
-    text: str
-    values: tuple[str, str]
 
 
 def passes_of(step: RecordedStep) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
@@ -129,16 +122,16 @@ def are_in_order(one: RecordedStep, other: RecordedStep, names: Sequence[str]) -
 
 def compare_batches(
     name: str, one: RecordedStep, other: RecordedStep, seen: tuple[SeenRows, SeenRows], tolerance: float
-) -> tuple[BatchDifference | None, bool]:
+) -> tuple[Difference | None, bool]:
     """Return the difference between a module's inputs, if any, and whether they are bitwise equal."""
     shapes = [_shapes(step, name) for step in (one, other)]
     rows = rows_of(one, name), rows_of(other, name)
     if len(rows[0]) != len(rows[1]):
         sizes = tuple(f"{len(of_run)} rows" for of_run in rows)
-        return BatchDifference(f"{_title(name)}: {sizes[0]} against {sizes[1]}", (sizes[0], sizes[1])), False
+        return Difference("batch", f"batch: {_title(name)}: {sizes[0]} against {sizes[1]}", (sizes[0], sizes[1])), False
     if shapes[0] != shapes[1]:
         texts = " and ".join(shapes[0]), " and ".join(shapes[1])
-        return BatchDifference(f"{_title(name)}: {texts[0]} against {texts[1]}", texts), False
+        return Difference("batch", f"batch: {_title(name)}: {texts[0]} against {texts[1]}", texts), False
     counts = [Counter(row.key for row in of_run) for of_run in rows]
     missing, extra = _not_in(rows[0], counts[1]), _not_in(rows[1], counts[0])
     if not missing:
@@ -192,7 +185,7 @@ def _distance(one: Row, other: Row) -> float:
 
 def _describe(
     name: str, missing: list[Row], extra: list[Row], counts: Sequence[Counter[str]], seen: tuple[SeenRows, SeenRows]
-) -> BatchDifference:
+) -> Difference:
     twice = [row for row in extra if counts[1][row.key] > 1]
     again = [row for row in extra if row.key in seen[1].rows]
     before = [row for row in missing if row.key in seen[1].rows]
@@ -204,7 +197,7 @@ def _describe(
         clauses.append(f"the second run has seen {_locations(again)} before ({seen[1].rows[again[0].key]})")
     if before:
         clauses.append(f"it has seen {_locations(before)} of the first run at {seen[1].rows[before[0].key]}")
-    return BatchDifference("; ".join(clauses), (_locations(missing), _locations(extra)))
+    return Difference("batch", f"batch: {'; '.join(clauses)}", (_locations(missing), _locations(extra)))
 
 
 def _locations(rows: Sequence[Row]) -> str:

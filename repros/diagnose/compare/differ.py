@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from repros.diagnose.compare.batches import SeenRows, are_in_order, common_inputs, compare_batches, renamed, rows_of
+from repros.diagnose.compare.difference import Difference
 from repros.diagnose.compare.ends import common_ends, optimizers_of
 from repros.diagnose.compare.layout import Pair, loss_pairs, output_pairs, tensor_pairs
 from repros.diagnose.compare.options import differing_option, list_names
@@ -21,22 +22,6 @@ from repros.diagnose.compare.recording import END, EVALUATION, STEP, RecordedSte
 from repros.diagnose.compare.summaries import ZERO
 from repros.diagnose.compare.tolerance import Tolerance, at_least, tolerance_of
 from repros.diagnose.compare.tolerance_check import LargestDifference, ToleranceCheck
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The first difference between two runs."""
-
-    stage: str
-    """The kind of value that differs, such as `gradient`."""
-    text: str
-    """A clause about the difference, without the values."""
-    values: tuple[str, str]
-    """The values of the first and of the second run."""
-    relative: float | None = None
-    """The relative difference of numbers; None for other values."""
-    rank: str | None = None
-    """The compared rank, if there are several."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +153,7 @@ class Differ:
         for rows, step in zip(earlier, (one, other), strict=True):
             for name in names:
                 rows.add(step.where(), rows_of(step, name))
-        first = Difference("batch", f"batch: {differences[0].text}", differences[0].values) if differences else None
-        return "inputs" if len(names) > 1 else "batch", first, len(names)
+        return "inputs" if len(names) > 1 else "batch", differences[0] if differences else None, len(names)
 
     def _first(self, stage: str, pairs: Sequence[Pair]) -> Difference | None:
         """Return the first of several pairs of tensors that differ."""
@@ -191,8 +175,7 @@ def _compare_options(one: RecordedStep, other: RecordedStep) -> Iterator[tuple[s
         texts = tuple(f"{kind} ({_ordinal(number)})" for number, kind in optimizers)
         yield "optimizer", Difference("optimizer", "optimizer", (texts[0], texts[1]))
     yield "optimizer", None
-    option = differing_option(_groups(one), _groups(other))
-    yield "learning rates and options", Difference(option.stage, option.text, option.values) if option else None
+    yield "learning rates and options", differing_option(_groups(one), _groups(other))
 
 
 def _groups(step: RecordedStep) -> list[Mapping[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TypedDict
+from typing import Any
 
 from repros.diagnose.compare.run import CompareResult
 from repros.diagnose.compare.text import headline
@@ -12,42 +12,7 @@ SCHEMA = 1
 """Incremented when a key is renamed or removed, or its meaning changes."""
 
 
-class DifferenceJson(TypedDict):
-    """The first difference."""
-
-    step: int
-    """Of an evaluation or of results, the number of the step before; 0 before step 1."""
-    kind: str
-    """`step`, `evaluation`, `results` or `end`."""
-    stage: str
-    what: str
-    first: str
-    second: str
-    relative: float | None
-    rank: str | None
-
-
-class CompareJson(TypedDict):
-    """The result of a comparison."""
-
-    schema: int
-    equal: bool
-    answer: str
-    steps: int
-    same_bits: int
-    evaluations: int
-    results: int
-    offset: int
-    exact: bool
-    difference: DifferenceJson | None
-    equal_in_step: list[str]
-    largest: dict[str, object] | None
-    tolerance: dict[str, object] | None
-    notes: list[str]
-    exits: list[int]
-
-
-def result_to_json(result: CompareResult, exits: tuple[int, int]) -> CompareJson:
+def result_to_json(result: CompareResult, exits: tuple[int, int]) -> dict[str, Any]:
     """Return a result as an object for JSON."""
     difference, at, largest, tolerance = result.difference, result.at, result.largest, result.tolerance
     return {
@@ -63,8 +28,9 @@ def result_to_json(result: CompareResult, exits: tuple[int, int]) -> CompareJson
         "difference": None
         if difference is None or at is None
         else {
+            # Of an evaluation or of results, the number of the step before; 0 before step 1.
             "step": result.offset + at.number,
-            "kind": at.kind,
+            "kind": at.kind,  # `step`, `evaluation`, `results` or `end`
             "stage": difference.stage,
             "what": difference.text,
             "first": difference.values[0],

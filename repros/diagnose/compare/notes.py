@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from repros.diagnose.compare.differ import Difference
+from repros.diagnose.compare.difference import Difference
 from repros.diagnose.compare.recording import EVALUATION, RESULTS, STEP, RecordedStep
 
 _RANDOM = {"batch", "parameter before the step", "parameter", "output of module", "result"}

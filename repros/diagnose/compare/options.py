@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from repros.diagnose.compare.difference import Difference
 
 _NAMES = {"lr": "learning rate", "weight_decay": "weight decay"}
 _SAME = 1e-9
@@ -13,16 +14,7 @@ _SAME = 1e-9
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True)
-class OptionDifference:
-    """A difference in a parameter's options, or parameters that only one run has."""
-
-    stage: str
-    text: str
-    values: tuple[str, str]
-
-
-def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> OptionDifference | None:
+def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> Difference | None:
     """Return the first difference of two lists of groups, the learning rate's before that of other options.
 
     Args:
@@ -39,10 +31,10 @@ def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[s
         same = sum(difference[0] == option and difference[2] == values for difference in differences)
         of = f"{same} parameters" if same > 1 else name
         title = _NAMES.get(option, option)
-        return OptionDifference(title, f"{title} of {of}", values)
+        return Difference(title, f"{title} of {of}", values)
     if any(only):
         texts = tuple(map(list_names, only))
-        return OptionDifference(
+        return Difference(
             "parameters trained", "parameters that the optimizer has in one run alone", (texts[0], texts[1])
         )
     return None

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from repros.diagnose.compare.differ import Difference
+from repros.diagnose.compare.difference import Difference
 from repros.diagnose.compare.layout import Pair, differing_kinds
 from repros.diagnose.compare.recording import RecordedStep
 from repros.diagnose.compare.tolerance import Tolerance

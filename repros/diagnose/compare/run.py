@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from repros.diagnose.compare.differ import Differ, Difference, StepComparison
+from repros.diagnose.compare.differ import Differ, StepComparison
+from repros.diagnose.compare.difference import Difference
 from repros.diagnose.compare.notes import Notes
 from repros.diagnose.compare.recording import END, EVALUATION, RESULTS, STEP, RecordedStep, Recording
 from repros.diagnose.compare.results import compare_results

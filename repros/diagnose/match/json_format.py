@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any
 
 from repros.diagnose.match import Candidate, ChainLink, LogFailure, LogMatch
 from repros.diagnose.match.reasons import (
@@ -19,95 +19,7 @@ SCHEMA = 2
 """Incremented when a key is renamed or removed, or its meaning changes."""
 
 
-class RaisedJson(TypedDict):
-    """One exception in the log, without its writers."""
-
-    line: int
-    type: str
-    message: str
-
-
-class ExceptionJson(RaisedJson):
-    """One exception in the log."""
-
-    ranks: list[str]
-
-
-class OccurrenceJson(ExceptionJson):
-    """One exception that matches a signature."""
-
-    matched_text: str
-    frames: list[str]
-    variants: list[str]
-
-
-class AffectedJson(TypedDict):
-    """The versions in the log, compared with the affected releases."""
-
-    state: str
-    """`affected`, `unknown` or `not affected`."""
-    why: str
-    ranges: list[str]
-    versions: dict[str, list[str]]
-    missing: list[str]
-
-
-class WorkingJson(TypedDict):
-    """A fix or workaround."""
-
-    variant: str
-    about: str
-    source: str | None
-
-
-class ClaimJson(TypedDict):
-    """A documented fix that does not work."""
-
-    variant: str
-    claim: str | None
-    source: str | None
-
-
-class CandidateJson(TypedDict):
-    """A repro that the log may show."""
-
-    id: str
-    title: str
-    kind: str
-    documented: str | None
-    """The URL of the documentation, unless the failure is a bug."""
-    confidence: str
-    why: str
-    seen: list[OccurrenceJson]
-    rivals: list[str]
-    apart: str | None
-    other_causes: list[str]
-    affected: AffectedJson
-    works: list[WorkingJson]
-    does_not_fix: list[ClaimJson]
-    next: list[str]
-
-
-class RuledOutJson(RaisedJson):
-    """A repro whose message is in the log, and the line that contradicts it."""
-
-    id: str
-    frames: list[str]
-    why: str
-
-
-class MatchJson(TypedDict):
-    """The whole report."""
-
-    schema: int
-    candidates: list[CandidateJson]
-    ruled_out: list[RuledOutJson]
-    exceptions: list[ExceptionJson]
-    versions: dict[str, list[str]]
-    notes: list[str]
-
-
-def match_to_json(match: LogMatch) -> MatchJson:
+def match_to_json(match: LogMatch) -> dict[str, Any]:
     """Return the report as an object for JSON."""
     return {
         "schema": SCHEMA,
@@ -127,21 +39,21 @@ def match_to_json(match: LogMatch) -> MatchJson:
     }
 
 
-def _raised_to_json(link: ChainLink) -> RaisedJson:
+def _raised_to_json(link: ChainLink) -> dict[str, Any]:
     return {"line": link.line, "type": link.raised.name, "message": link.raised.message}
 
 
-def _exception_to_json(failure: LogFailure, link: ChainLink) -> ExceptionJson:
+def _exception_to_json(failure: LogFailure, link: ChainLink) -> dict[str, Any]:
     return {"ranks": list(failure.writers), **_raised_to_json(link)}
 
 
-def _candidate_to_json(candidate: Candidate) -> CandidateJson:
+def _candidate_to_json(candidate: Candidate) -> dict[str, Any]:
     repro, check = candidate.repro, candidate.affected
     return {
         "id": repro.id,
         "title": repro.title,
         "kind": repro.kind.value,
-        "documented": repro.documented,
+        "documented": repro.documented,  # the URL, unless the failure is a bug
         "confidence": candidate.confidence.value,
         "why": confidence_reason(candidate),
         "seen": [
@@ -156,7 +68,7 @@ def _candidate_to_json(candidate: Candidate) -> CandidateJson:
         "rivals": list(candidate.alternatives),
         "apart": repro.sections.get("Apart"),
         "affected": {
-            "state": check.state.value,
+            "state": check.state.value,  # `affected`, `unknown` or `not affected`
             "why": versions_reason(candidate),
             "ranges": list(map(str, check.ranges)),
             "versions": {name: list(versions) for name, versions in check.versions.items()},
@@ -169,9 +81,9 @@ def _candidate_to_json(candidate: Candidate) -> CandidateJson:
     }
 
 
-def _working_to_json(variant: Variant) -> WorkingJson:
+def _working_to_json(variant: Variant) -> dict[str, Any]:
     return {"variant": variant.name, "about": variant.about, "source": variant.source}
 
 
-def _claim_to_json(variant: Variant) -> ClaimJson:
+def _claim_to_json(variant: Variant) -> dict[str, Any]:
     return {"variant": variant.name, "claim": variant.claim, "source": variant.source}

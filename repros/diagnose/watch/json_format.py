@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import Identified
@@ -15,32 +15,7 @@ SCHEMA = 1
 """Incremented when a key is renamed or removed, or its meaning changes."""
 
 
-class IdJson(TypedDict):
-    """A repro that a finding may be."""
-
-    id: str
-    title: str
-    confidence: str
-    why: str
-
-
-class FindingJson(TypedDict):
-    """One line: a finding, or the exception that ended the program (check `crash`)."""
-
-    schema: int
-    check: str
-    text: str
-    ids: list[IdJson]
-    rank: int | None
-    step: int | None
-    names: list[str]
-    place: str | None
-    numbers: dict[str, object]
-    versions: dict[str, str]
-    wrappers: list[str]
-
-
-def finding_to_json(finding: Finding, ids: Sequence[Identified]) -> FindingJson:
+def finding_to_json(finding: Finding, ids: Sequence[Identified]) -> dict[str, Any]:
     """Return a finding as one line's object."""
     return {
         "schema": SCHEMA,

@@ -1,15 +1,13 @@
 """Consistency of results, evidence and headers; no I/O.
 
-New results are compared with evidence, evidence with the affected ranges of headers, and headers with evidence for each
-documented outcome.
+New results are compared with evidence, and evidence with the affected ranges of headers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from repros.engine.evidence import Evidence, Measurement, Unit
 from repros.engine.record import RecordLine, latest
@@ -111,47 +109,3 @@ def measured_cell(repro: Repro, name: str, measurement: Measurement) -> Cell | N
         return None
     environment = Environment(unit.stack, Path(), measurement.python, measurement.versions)
     return Cell(repro, variant, unit.strategy, unit.device, environment, measurement.processes)
-
-
-def unmeasured_outcomes(
-    repros: Iterable[Repro], evidence: Evidence, bisections: Iterable[Mapping[str, Any]]
-) -> list[str]:
-    """Return `RPR-0002 unquantised: fails` for each variant whose documented outcome was never measured.
-
-    The outcome `fails` requires a verdict with the documented signature. The outcome `passes` requires a clean run on a
-    stack and device on which a variant showed the failure.
-
-    Args:
-        repros: the catalogue.
-        evidence: all measurements.
-        bisections: the parsed records of all bisections.
-    """
-    failed, ran = set[tuple[str, str]](), set[tuple[str, str, str, Device]]()
-    failing = set[tuple[str, str, Device]]()
-    for unit, measurement in evidence.items():
-        for name, variant in measurement.variants.items():
-            if variant.verdict.shows_failure:
-                failed.add((unit.repro, name))
-                failing.add((unit.repro, unit.stack, unit.device))
-            elif variant.verdict.ran_clean:
-                ran.add((unit.repro, name, unit.stack, unit.device))
-    for bisection in bisections:
-        if any(answer["answer"] == "yes" for answer in bisection["answers"].values()):
-            failed.add((bisection["repro"], bisection["variant"]))
-    passed = {(repro, name) for repro, name, stack, device in ran if (repro, stack, device) in failing}
-    return [
-        f"{repro.id} {variant.name}: {variant.outcome}"
-        for repro in repros
-        for variant in repro.variants
-        if (repro.id, variant.name) not in (failed if variant.outcome is ExpectedOutcome.FAILS else passed)
-    ]
-
-
-def unsourced_claims(repros: Iterable[Repro]) -> list[str]:
-    """Return `RPR-0001 checked_value` for each variant with a claim and without a source."""
-    return [
-        f"{repro.id} {variant.name}"
-        for repro in repros
-        for variant in repro.variants
-        if variant.claim and not variant.source
-    ]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Any
 
-from repros.diagnose.match.json_format import MatchJson, match_to_json
-from repros.diagnose.watch.json_format import FindingJson, finding_to_json
+from repros.diagnose.match.json_format import match_to_json
+from repros.diagnose.watch.json_format import finding_to_json
 from repros.scripts.try_.run import ScriptRun
 from repros.scripts.try_.task import Task
 
@@ -14,94 +14,13 @@ SCHEMA = 1
 """Raised whenever a key is renamed or removed, or its meaning changes."""
 
 
-class LinkJson(TypedDict):
-    """An exception of a chain."""
-
-    type: str
-    message: str
-    frames: list[str]
-    """The innermost frames, outermost first."""
-    via: str | None
-
-
-class RankLocationJson(TypedDict):
-    """Where a rank was at the end of the run."""
-
-    rank: str
-    ending: str
-    call: str | None
-    called_at: str | None
-
-
-class ChangeJson(TypedDict):
-    """A package of which the stack itself has another release."""
-
-    package: str
-    version: str | None
-    """null if it is removed."""
-    instead_of: str | None
-    """The stack's own; null if the stack has none."""
-
-
-class StackJson(TypedDict):
-    """A run on a stack."""
-
-    stack: str
-    python: str
-    versions: dict[str, str]
-    asks_for: list[str]
-    """Releases that the script requires and the stack has in another version."""
-    wanted: list[str]
-    """The requirements of `--with`; empty for the stack itself."""
-    changes: list[ChangeJson]
-    """The packages that these have changed."""
-    lacks: list[str]
-    """Requirements whose absence prevented the run, or failed an import."""
-    status: str
-    signature: str | None
-    ranks: list[str]
-    chain: list[LinkJson]
-    places: list[RankLocationJson]
-    last_lines: list[str]
-    """The end of the output, of rank 0 if there are several, unless an exception explains the ending."""
-    note: str | None
-    seconds: float
-    logs: str | None
-    match: MatchJson | None
-    """As `repros match --json` prints it."""
-    findings: list[FindingJson]
-    """As `repros watch --json` writes them."""
-
-
-class SandboxJson(TypedDict):
-    """The sandbox."""
-
-    network: bool
-    files: bool
-    problems: dict[str, str]
-
-
-class TryJson(TypedDict):
-    """The whole report."""
-
-    schema: int
-    script: str
-    packages: list[str]
-    """Packages in its PEP 723 block and its imports."""
-    walls: SandboxJson
-    seconds: float
-    memory: int
-    file_size: int
-    stacks: list[StackJson]
-
-
-def runs_to_json(task: Task, runs: Iterable[ScriptRun]) -> TryJson:
+def runs_to_json(task: Task, runs: Iterable[ScriptRun]) -> dict[str, Any]:
     """Return the runs as an object for JSON."""
     sandbox, limits = task.sandbox, task.limits
     return {
         "schema": SCHEMA,
         "script": task.script.origin,
-        "packages": list(task.needs.packages),
+        "packages": list(task.needs.packages),  # in its PEP 723 block and its imports
         "walls": {"network": sandbox.network, "files": sandbox.files, "problems": dict(sandbox.problems)},
         "seconds": limits.seconds,
         "memory": limits.memory,
@@ -110,18 +29,19 @@ def runs_to_json(task: Task, runs: Iterable[ScriptRun]) -> TryJson:
     }
 
 
-def _run_to_json(run: ScriptRun) -> StackJson:
+def _run_to_json(run: ScriptRun) -> dict[str, Any]:
     outcome, known = run.outcome, run.known
     return {
         "stack": run.stack,
         "python": run.environment.python_version,
         "versions": dict(run.versions),
-        "asks_for": list(run.other_releases),
-        "wanted": list(run.wanted),
+        "asks_for": list(run.other_releases),  # required, and in another version on the stack
+        "wanted": list(run.wanted),  # by `--with`; empty for the stack itself
+        # `version` is null for a removed package, `instead_of` for one that the stack does not have.
         "changes": [
             {"package": change.name, "version": change.version, "instead_of": change.before} for change in run.changes
         ],
-        "lacks": list(run.lacks),
+        "lacks": list(run.lacks),  # its absence prevented the run, or failed an import
         "status": outcome.status.value,
         "signature": outcome.signature,
         "ranks": list(outcome.ranks),
@@ -138,6 +58,7 @@ def _run_to_json(run: ScriptRun) -> StackJson:
             }
             for location in outcome.locations
         ],
+        # Of rank 0 if there are several; empty if an exception explains the ending.
         "last_lines": list(outcome.last_lines),
         "note": outcome.note,
         "seconds": round(run.seconds, 1),

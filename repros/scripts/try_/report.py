@@ -51,16 +51,9 @@ def _report(task: Task, run: ScriptRun, collect: Collect, redactor: Redactor) ->
     ranks = f" in {', '.join(outcome.ranks)}" if len(outcome.locations) > 1 and outcome.ranks else ""
     output, problem = collect(run.stack)
     return ScriptRunSummary(
-        run.stack,
-        f"{outcome.status.value}{ranks}",
-        outcome.signature,
-        _locations(outcome),
+        *(run.environment.python_version, platform.platform(), run.versions, output, problem),
+        *(run.stack, f"{outcome.status.value}{ranks}", outcome.signature, _locations(outcome)),
         _traceback(task, run, redactor) if outcome.status is Status.EXCEPTION else "",
-        run.environment.python_version,
-        platform.platform(),
-        run.versions,
-        output,
-        problem,
     )
 
 

@@ -12,12 +12,12 @@ from repros.advise.audit.assess import assess
 from repros.advise.audit.ignore import Ignore, index_ignores
 from repros.advise.audit.report import AuditReport, build_report
 from repros.advise.audit.subject import Constraint, Location, Subject
-from repros.engine.catalogue import load
 from repros.model import ExpectedOutcome, FailureKind
 from repros.model.affected import packages_of
 from repros.model.catalogue import Catalogue
 from tests import factories
 from tests.advise.audit.test_assess import measurement, subject
+from tests.package_catalogue import load
 
 TODAY = dt.date(2026, 11, 21)
 DOC = "A toy.\n\nSymptom: it fails.\n\nCause: a cause."

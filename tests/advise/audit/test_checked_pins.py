@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from repros.advise.audit.assessment import AuditStatus
-from repros.engine.catalogue import load
 from tests.advise.audit.checked_pins import Pins, checked_to, number_of, read_pins
+from tests.package_catalogue import load
 
 pytestmark = pytest.mark.of_all_scripts
 CATALOGUE = load()

@@ -48,7 +48,7 @@ def test_an_ignore_of_an_unaffected_failure_is_unused() -> None:
 def test_the_longer_of_two_ignores_counts_and_an_unknown_id_is_refused() -> None:
     long, short = Ignore("rpr-0001", "b", dt.date(2027, 1, 1)), Ignore("RPR-0001", "a", TODAY)
     assert index_ignores([long, short], CATALOGUE) == {"RPR-0001": long}
-    with pytest.raises(UnknownNameError, match="unknown repro 'RPR-0003'; 'repros list' shows all"):
+    with pytest.raises(UnknownNameError, match="'RPR-0003'"):
         index_ignores([Ignore("RPR-0003", "b", TODAY)], CATALOGUE)
 
 
@@ -87,20 +87,18 @@ def test_ignores_of_another_user_do_not_count(tmp_path: Path) -> None:
 )
 def test_an_ignore_without_its_reason_or_its_day_is_refused(entry: str, tmp_path: Path) -> None:
     file = project(tmp_path, f"[tool.repros.audit]\nignore = [{entry}]\n")
-    with pytest.raises(
-        ReprosError, match=r'in \[tool.repros.audit\]; expected \{ id = "RPR-0005", reason = "why", until'
-    ):
+    with pytest.raises(ReprosError, match=r"\[tool.repros.audit\]; expected \{ id = "):
         read_ignores(file)
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "place"),
     [
-        ("[tool.repros.audit]\nignores = []\n", r"unknown key 'ignores' in \[tool.repros.audit\]; expected: ignore\."),
-        ("[tool.repros.audit]\nignore = 3\n", r"ignore in \[tool.repros.audit\]; expected a list\."),
-        ("[tool", r"pyproject.toml is not TOML that can be read"),
+        ("[tool.repros.audit]\nignores = []\n", r"'ignores' in \[tool.repros.audit\]"),
+        ("[tool.repros.audit]\nignore = 3\n", r"ignore in \[tool.repros.audit\]"),
+        ("[tool", "pyproject.toml "),
     ],
 )
-def test_another_table_is_refused(text: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(ReprosError, match=sentence):
+def test_another_table_is_refused(text: str, place: str, tmp_path: Path) -> None:
+    with pytest.raises(ReprosError, match=place):
         read_ignores(project(tmp_path, text))

@@ -17,13 +17,13 @@ from repros.advise.audit.assess import assess
 from repros.advise.audit.assessment import AuditStatus
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.engine import evidence
-from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.engine.stacks import load_stacks
 from repros.model import Repro
 from repros.model.affected import packages_of
 from repros.model.packages import distributions_of
 from repros.model.settings import EVIDENCE
+from tests.package_catalogue import load
 
 
 class Record(NamedTuple):

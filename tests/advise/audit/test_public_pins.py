@@ -21,9 +21,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.advise.audit.assessment import Assessment, AuditStatus
-from repros.engine.catalogue import load
 from repros.model import Repro
 from tests.advise.audit.checked_pins import Pins, read_pins
+from tests.package_catalogue import load
 
 pytestmark = pytest.mark.of_all_scripts
 CATALOGUE = load()

@@ -75,8 +75,10 @@ def test_requirements_with_everything_that_pip_allows() -> None:
     }
     assert [constraint.required for constraint in subject.constraints["numpy"]] == [False, True]
     assert not subject.complete
-    assert subject.unparsed[0] == "requirements.txt:12: ./folder does not name its package"
-    assert subject.unparsed[1].startswith("requirements.txt:13: 'bitsandbytes ===0.43 what' (")
+    assert [line.split()[:2] for line in subject.unparsed] == [
+        ["requirements.txt:12:", "./folder"],
+        ["requirements.txt:13:", "'bitsandbytes"],
+    ]
 
 
 def test_a_line_that_a_pin_meets_says_nothing_more() -> None:
@@ -118,13 +120,16 @@ def test_dependencies_extras_and_groups_of_a_project() -> None:
         "accelerate": ["from a URL pyproject.toml:13 if group == 'more'"],
         "python": [">=3.11 pyproject.toml:3"],
     }
-    assert subject.unparsed == ("pyproject.toml:7: 'not a requirement' is not a requirement",)
+    (unparsed,) = subject.unparsed
+    assert unparsed.startswith("pyproject.toml:7: 'not a requirement' ")
     assert not subject.complete
 
 
 def test_dynamic_dependencies_are_reported_as_unparsed() -> None:
     subject = read_source(written("pyproject.toml", '[project]\nname = "x"\ndynamic = ["dependencies"]\n'))
-    assert subject.unparsed == ("pyproject.toml: its dependencies are dynamic, so they are not in this file",)
+    (unparsed,) = subject.unparsed
+    assert unparsed.startswith("pyproject.toml: ")
+    assert (subject.constraints, subject.complete) == ({}, False)
 
 
 @pytest.fixture
@@ -184,34 +189,25 @@ def test_an_environment_is_complete() -> None:
 
 
 def test_the_most_exact_file_of_a_project_is_found(here: Path) -> None:
-    with pytest.raises(ReprosError, match=r"^no uv.lock, pylock.toml, requirements.txt, pyproject.toml here; pass"):
+    with pytest.raises(ReprosError, match=", ".join(DEFAULT_FILES)):
         find_source(here)
     for name in reversed(DEFAULT_FILES):
         written(name, "")
         assert find_source(here).name == name
 
 
-REFUSED = {
-    "poetry.lock": "has an unknown format; expected requirements.txt, pyproject.toml, uv.lock or pylock.toml",
-    "uv.lock": "is not a lock of uv; expected 'version'",
-    "pylock.toml": "is not a readable pylock file",
-    "pyproject.toml": r"has neither \[project\] nor \[dependency-groups\]; pass a lock",
-    "absent.txt": r"cannot be read \(No such file or directory\)\.",
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", ["poetry.lock", "uv.lock", "pylock.toml", "pyproject.toml", "absent.txt"])
 def test_other_files_are_refused(name: str) -> None:
     if name != "absent.txt":
         written(name, "x = 1\n")
-    with pytest.raises(ReprosError, match=REFUSED[name]):
+    with pytest.raises(ReprosError, match=f"^{name} "):
         read_source(Path(name))
     if name.endswith(".toml"):
-        with pytest.raises(ReprosError, match="is not TOML"):
+        with pytest.raises(ReprosError, match=f"^{name}:? "):
             read_source(written(name, "["))
 
 
 def test_a_file_that_is_not_text_is_refused(here: Path) -> None:
     (here / "requirements.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ReprosError, match=r"cannot be read \(not UTF-8 text\)"):
+    with pytest.raises(ReprosError, match=r"^requirements\.txt .*UTF-8"):
         read_source(Path("requirements.txt"))

@@ -14,10 +14,10 @@ from repros.advise.export.fold_branches import fold
 from repros.advise.export.pins import ExportError, Pins
 from repros.advise.export.script import export_for_report, export_minimal, report_variants
 from repros.engine import header
-from repros.engine.catalogue import load
 from repros.model import ExpectedOutcome, Repro
 from repros.model.errors import UnknownNameError
 from tests.factories import VALID
+from tests.package_catalogue import load
 
 PINS = Pins("a test", "3.11", ("torch==2.1.2",))
 CATALOGUE = tuple(load())
@@ -43,15 +43,13 @@ def test_each_variant_alone_and_both_are_whole_and_have_the_layout_of_the_catalo
     assert ruff("check", "--isolated", "--select", "E9,F", tmp_path).strip() == "All checks passed!"
     layout = [tmp_path / name for name in ("failing_fixed.py", "failing.py", "fixed.py")]
     assert "already formatted" in ruff("format", "--isolated", "--line-length", "120", "--check", *layout)
+    _has_failing_alone(repro, (tmp_path / "failing.py").read_text("utf-8"))
 
 
-@pytest.mark.of_each_script
-@every_repro
-def test_it_is_shorter_and_speaks_of_no_other_variant(repro: Repro) -> None:
-    whole = repro.path.read_text("utf-8")
-    alone = export_minimal(repro, PINS, ["failing"])
+def _has_failing_alone(repro: Repro, alone: str) -> None:
+    """Check that the export of one variant is shorter than the script and has no other variant."""
     code = alone.rpartition('"""\n')[2]
-    assert len(alone.splitlines()) < len(whole.splitlines())
+    assert len(alone.splitlines()) < len(repro.path.read_text("utf-8").splitlines())
     assert "tool.repro" not in alone
     assert "VARIANTS" not in code
     assert [v.name for v in repro.variants if f"def {v.name}(" in code and v.outcome is ExpectedOutcome.PASSES] == []
@@ -170,7 +168,7 @@ def own(tmp_path: Path) -> Repro:
 def test_of_one_variant_nothing_is_left_to_choose(own: Repro) -> None:
     text = export_minimal(own, PINS, ["fixed"])
     assert text.endswith(f'"""\n{ALONE}')
-    assert "# Run it: uv run FILE [strategy] [accelerator]. It is 'fixed'." in text
+    assert "uv run FILE [strategy] [accelerator]" in text
 
 
 def test_of_two_variants_one_is_chosen(own: Repro, tmp_path: Path) -> None:
@@ -184,7 +182,7 @@ def test_of_two_variants_one_is_chosen(own: Repro, tmp_path: Path) -> None:
 
 
 def test_an_unknown_variant_and_another_form_are_refused(own: Repro, tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="unknown variant 'fixt'; did you mean 'fixed'"):
+    with pytest.raises(UnknownNameError, match=r"'fixt'.*'fixed'"):
         export_minimal(own, PINS, ["fixt"])
     own.path.write_text(OTHER_FORM)
     with pytest.raises(ExportError, match="has no VARIANTS"):

@@ -18,12 +18,12 @@ from packaging.version import Version
 
 from repros.advise.export.osv import osv_record
 from repros.engine import evidence
-from repros.engine.catalogue import load
 from repros.model import Repro, Upstream
 from repros.model.unmeasured import existence
 from tests import factories as make
 from tests.engine.evidence.samples import MEASUREMENT
 from tests.model.test_ranges import CONDITIONS, VERSIONS, meets
+from tests.package_catalogue import load
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "osv" / "schema.json").read_text(encoding="utf-8"))
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from repros.advise.report.build import IssueReport, build, shows_failure
 from repros.advise.report.redact import MachineIdentity
 from repros.engine import header
-from repros.engine.catalogue import load
 from repros.engine.record import line
 from repros.model import CellResult, Ending, ExpectedOutcome, Verdict
 from tests import factories
 from tests.advise.report.test_redact import ADDRESSES, SECRETS
+from tests.package_catalogue import load
 
 OWN = Path(__file__).parents[2] / "toys" / "raises.py"
 LOG = """\

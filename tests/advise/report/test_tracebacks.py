@@ -13,10 +13,10 @@ from repros.advise.export.script import export_for_report
 from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.advise.report.tracebacks import ScriptVersions, last_traceback
 from repros.engine import header
-from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
 from repros.model import Repro
 from tests.cli.command import CLAIMED
+from tests.package_catalogue import load
 
 CATALOGUE = load()
 REDACTOR = Redactor(MachineIdentity())

@@ -10,7 +10,6 @@ import pytest
 
 from repros.cli import main
 from repros.diagnose.compare.run import CompareResult, compare
-from repros.diagnose.compare.text import equal_before, headline
 from tests.diagnose.compare.changed import difference_of_changed
 from tests.diagnose.compare.recorded import end, evaluation, forward, recording, results, step, summary
 
@@ -98,21 +97,27 @@ def compared(tmp_path: Path, one: Sequence[Any], other: Sequence[Any], **options
     return compare(first, second, **options)
 
 
+def found_in(result: CompareResult) -> tuple[int, str, str, tuple[str, str]]:
+    """Return the first difference: the step and the kind of its record, what differs, and both values."""
+    assert result.difference is not None
+    assert result.at is not None
+    return result.at.number, result.at.kind, result.difference.text, result.difference.values
+
+
 def test_a_result_is_named_where_all_else_is_the_same(tmp_path: Path) -> None:
     one = [step(), results(read=[1.0]), step(), end()]
     result = compared(tmp_path, one, [step(), results(read=[2.0]), step(), end()])
-    assert headline(result) == "first difference: after step 1, result of read() in main: sum 1 against sum 2"
-    assert result.notes == ("no step differs",)
-    assert equal_before(result) == "2 steps bit for bit"
+    assert found_in(result) == (1, "results", "result of read() in main", ("sum 1", "sum 2"))
+    assert (result.notes, result.same_bits) == (("no step differs",), 2)
 
 
 def test_what_differs_later_and_is_no_mere_result_comes_first(tmp_path: Path) -> None:
     result = compared(tmp_path, [results(read=[1.0]), step()], [results(read=[2.0]), step(rate=0.5)])
-    assert headline(result) == "first difference: step 1, learning rate of weight: 0.1 against 0.5"
+    assert found_in(result) == (1, "step", "learning rate of weight", ("0.1", "0.5"))
     at_end = compared(
         tmp_path / "end", [step(), results(read=[1.0]), end()], [step(), results(read=[2.0]), end(rate=0.5)]
     )
-    assert headline(at_end) == "first difference: the end, learning rate of weight: 0.1 against 0.5"
+    assert found_in(at_end)[1:] == ("end", "learning rate of weight", ("0.1", "0.5"))
 
 
 def test_no_result_is_compared_where_a_bit_differs(tmp_path: Path) -> None:
@@ -146,7 +151,7 @@ def test_what_a_program_gets_as_it_resumes_is_not_compared(tmp_path: Path) -> No
     one = [step(), results(read=[1.0]), step(), results(read=[3.0])]
     assert compared(tmp_path, one, [results(read=[9.0]), step(), results(read=[3.0])], offset=1).difference is None
     found = compared(tmp_path / "later", one, [results(read=[9.0]), step(), results(read=[4.0])], offset=1)
-    assert headline(found) == "first difference: after step 2, result of read() in main: sum 3 against sum 4"
+    assert found_in(found) == (1, "results", "result of read() in main", ("sum 3", "sum 4")), "of the second run"
 
 
 def test_another_shape_or_number_of_tensors_is_a_difference(tmp_path: Path) -> None:
@@ -173,9 +178,8 @@ def test_logged_values_are_compared_by_name_and_on_equally_many_ranks(tmp_path: 
     bare = {**forward([]), "inputs": {}, "outputs": {}}
     one = evaluation(bare, logged={"a": summary([1.0], []), "b": summary([2.0], [])})
     other = evaluation(bare, logged={"b": summary([3.0], []), "c": summary([1.0], [])})
-    assert headline(compared(tmp_path, [one], [other])) == (
-        "first difference: the evaluation before step 1, logged value b: sum 2 against sum 3"
-    )
+    found = found_in(compared(tmp_path, [one], [other]))
+    assert found == (0, "evaluation", "logged value b", ("sum 2", "sum 3"))
     assert compared(tmp_path / "ranks", [one], [[other], [other]]).difference is None
 
 

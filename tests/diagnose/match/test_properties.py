@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from repros.diagnose.match import LogMatch, match_log
 from repros.diagnose.match.log import decode_lines
-from repros.engine.catalogue import load
 from repros.model.errors import ReprosError
 from tests.diagnose.match.golden_logs import GOLDEN
 from tests.diagnose.match.wrappers import WRAPPERS, wrap_text
+from tests.package_catalogue import load
 
 CATALOGUE = load()
 KNOWN = (

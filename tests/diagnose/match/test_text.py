@@ -1,11 +1,13 @@
-"""Whole reports: for one candidate, for alternatives, and for no known repro."""
+"""Whole reports, in one snapshot: for one candidate, for alternatives, and for no known repro."""
 
 from __future__ import annotations
+
+from syrupy.assertion import SnapshotAssertion
 
 from repros.diagnose.match import LogMatch, match_log
 from repros.diagnose.match.json_format import match_to_json
 from repros.diagnose.match.log import decode_lines
-from repros.diagnose.match.reasons import versions_reason
+from repros.diagnose.match.reasons import ruled_out_reason, versions_reason
 from repros.diagnose.match.text import format_match
 from repros.model import ExpectedOutcome, Repro, Signature
 from tests.factories import conditions, repro, requirements, variant
@@ -47,76 +49,10 @@ def of(text: str, *repros: Repro) -> LogMatch:
     return match_log(decode_lines(text.encode()), repros)
 
 
-def test_a_certain_one() -> None:
-    shown = format_match(of(TRACEBACK.format(function="new_forward") + "accelerate==0.25.0\n", HOOKS), 60).plain
-    assert (
-        shown
-        == """\
-RPR-9006 Hooks pin inputs
-certain   class, message, the frame new_forward and versions
-          agree
-seen      line 4, rank 1: RuntimeError: the documented
-          failure on cuda:1
-versions  affected: accelerate 0.25.0 (accelerate<1.13)
-works     fixed: does it otherwise (needs lightning>=2.3)
-does not  moved: to move it is enough
-next      repros show RPR-9006
-          repros run RPR-9006 --python PATH
-          repros report RPR-9006 --python PATH"""
-    )
-
-
-def test_alternatives() -> None:
-    shown = format_match(of("RuntimeError: the documented failure on cuda:1\n\ntorch 2.1.2", HOOKS, OTHER), 100).plain
-    assert (
-        shown
-        == """\
-RPR-9006 Hooks pin inputs
-possible  class and message agree, but the log lacks its traceback and RPR-0012 has this message too
-seen      line 1: RuntimeError: the documented failure on cuda:1
-versions  unknown: the log does not state the version of accelerate (affected: accelerate<1.13)
-would fix fixed: does it otherwise (needs lightning>=2.3)
-would not moved: to move it is enough
-apart     hooks are on the stack.
-next      repros show RPR-9006
-          repros run RPR-9006 --python PATH
-          repros report RPR-9006 --python PATH
-
-RPR-0012 Another cause
-possible  class and message agree, but RPR-9006 has this message too and the versions in the log are
-          not affected
-seen      line 1: RuntimeError: the documented failure on cuda:1
-versions  not affected: torch 2.1.2 (affected: torch>=2.0,<2.1)
-apart     nothing in the log; run it with --confirm --python PATH
-next      repros show RPR-0012
-          repros run RPR-0012 --python PATH
-          repros report RPR-0012 --python PATH"""
-    )
-
-
-def test_a_ruled_out_repro() -> None:
-    shown = format_match(of(TRACEBACK.format(function="forward"), HOOKS), 100).plain
-    assert (
-        shown
-        == """\
-No known repro.
-exception line 4, rank 1: RuntimeError: the documented failure on cuda:1
-ruled out RPR-9006 has the message of line 4, but File "/env/site-packages/lib/hooks.py", line 165,
-          in forward, raises it, and the stack has no new_forward
-next      repros list
-          repros new NAME (to document it)"""
-    )
-
-
-def test_versions_that_disagree_are_unknown() -> None:
-    found = of("RuntimeError: the documented failure\n\ntorch 2.0.1, then torch 2.1.2", OTHER)
-    (candidate,) = found.candidates
-    assert versions_reason(candidate) == "unknown: the log states torch 2.0.1 and 2.1.2 (affected: torch>=2.0,<2.1)"
-
-
-def test_what_is_known_of_versions_on_which_the_script_cannot_run() -> None:
+def needy(version: str) -> LogMatch:
+    """A log with a release on which the script cannot run."""
     ranges = conditions("torch<2.9")
-    needy = repro(
+    needs = repro(
         "RPR-0012",
         affected=ranges,
         dependencies=requirements("torch>=2.4"),
@@ -124,36 +60,45 @@ def test_what_is_known_of_versions_on_which_the_script_cannot_run() -> None:
         exists_source="https://a.b/pull/1",
         variants=(variant(signature=PLAIN, affected=ranges),),
     )
-    texts = {}
-    for version in ("2.3.1", "2.2.2"):
-        (candidate,) = of(f"RuntimeError: the documented failure\n\ntorch {version}", needy).candidates
-        texts[version] = versions_reason(candidate)
-    assert texts == {
-        "2.3.1": "unknown: the script needs torch>=2.4, so torch 2.3.1 was not measured",
-        "2.2.2": "not affected: torch 2.2.2 (the affected feature is in torch>=2.3: https://a.b/pull/1)",
-    }
+    return of(f"RuntimeError: the documented failure\n\ntorch {version}", needs)
 
 
-def test_a_variant_that_is_affected_where_the_failing_one_is_not() -> None:
+def moved() -> LogMatch:
+    """A log with a release on which a variant is affected and the failing one is not."""
     old = conditions("torch<2.1")
     variants = (variant(signature=PLAIN, affected=old), variant("moved", signature=PLAIN, affected=()))
-    found = of(
-        "RuntimeError: the documented failure\n\ntorch 2.1.2", repro("RPR-0012", affected=old, variants=variants)
-    )
-    (candidate,) = found.candidates
-    assert versions_reason(candidate) == (
-        "not affected: torch 2.1.2 (affected: torch<2.1); affected with the variant moved"
-    )
+    return of("RuntimeError: the documented failure\n\ntorch 2.1.2", repro("RPR-0012", affected=old, variants=variants))
 
 
-def test_a_log_without_an_exception() -> None:
-    assert format_match(of("all is well", HOOKS), 100).plain.splitlines()[1] == (
-        "exception none: the log has no traceback"
-    )
+MESSAGE = "RuntimeError: the documented failure"
+REPORTS = {
+    "certain": of(TRACEBACK.format(function="new_forward") + "accelerate==0.25.0\n", HOOKS),
+    "alternatives": of(f"{MESSAGE} on cuda:1\n\ntorch 2.1.2, accelerate 0.25.0", HOOKS, OTHER),
+    "a log with two releases": of(f"{MESSAGE}\n\ntorch 2.0.1, then torch 2.1.2", OTHER),
+    "a release that was not measured": needy("2.3.1"),
+    "a release without the feature": needy("2.2.2"),
+    "a release on which another variant is affected": moved(),
+    "ruled out": of(TRACEBACK.format(function="forward"), HOOKS),
+}
+
+
+def test_reports(snapshot: SnapshotAssertion) -> None:
+    """Those that the snapshot of `repros match` does not have."""
+    shown = [f"# {name}\n{format_match(found, 100).plain}" for name, found in REPORTS.items()]
+    shown[-1] = shown[-1].partition("\nnext ")[0]
+    assert snapshot == "\n\n".join(shown)
+
+
+def test_a_report_is_as_wide_as_the_terminal() -> None:
+    found = REPORTS["alternatives"]
+    narrow, wide = format_match(found, 60).plain, format_match(found, 100).plain
+    assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines())) <= 100
+    assert narrow.split() == wide.split()
 
 
 def test_json() -> None:
-    found = match_to_json(of(TRACEBACK.format(function="forward"), HOOKS, OTHER))
+    match = of(TRACEBACK.format(function="forward"), HOOKS, OTHER)
+    found = match_to_json(match)
     seen = {"line": 4, "type": "RuntimeError", "message": "the documented failure on cuda:1"}
     assert [candidate["id"] for candidate in found["candidates"]] == ["RPR-0012"]
     assert found["candidates"][0]["seen"] == [
@@ -167,12 +112,12 @@ def test_json() -> None:
     ]
     assert found["candidates"][0]["affected"] == {
         "state": "unknown",
-        "why": "unknown: the log does not state the version of torch (affected: torch>=2.0,<2.1)",
+        "why": versions_reason(match.candidates[0]),
         "ranges": ["torch>=2.0,<2.1"],
         "versions": {},
         "missing": ["torch"],
     }
-    why = 'File "/env/site-packages/lib/hooks.py", line 165, in forward, raises it, and the stack has no new_forward'
+    why = ruled_out_reason(match.ruled_out[0])
     assert found["ruled_out"] == [{"id": "RPR-9006", "frames": ["lib/hooks.py:new_forward"], "why": why, **seen}]
     assert found["exceptions"] == [{"ranks": ["rank 1"], **seen}]
     assert (found["versions"], found["notes"]) == ({}, [])

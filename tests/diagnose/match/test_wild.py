@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from repros.engine.catalogue import load
 from tests.diagnose.match.wild_logs import (
     Kind,
     measure,
@@ -16,6 +15,7 @@ from tests.diagnose.match.wild_logs import (
     read_wild_logs,
     without_a_log,
 )
+from tests.package_catalogue import load
 
 LOGS = read_wild_logs()
 CATALOGUE = load()

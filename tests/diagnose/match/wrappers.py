@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
-from repros.engine.catalogue import load
+from tests.package_catalogue import load
 
 PATHS = re.compile(r'(File "|^|\s)(/home/user/[^\s":]*)', re.MULTILINE)
 

@@ -7,12 +7,12 @@ import pytest
 from repros.diagnose.match import Confidence
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import checks_of, identify
-from repros.engine import catalogue
 from repros.model import ExpectedOutcome
+from tests.package_catalogue import load
 
 pytestmark = pytest.mark.of_all_scripts
 
-CATALOGUE = catalogue.load().repros
+CATALOGUE = load().repros
 
 
 def find(check: str, *wrappers: str, place: str | None = None, **versions: str) -> list[tuple[str, Confidence]]:

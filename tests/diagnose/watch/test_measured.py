@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from repros.engine import catalogue
+from tests.package_catalogue import load
 from tools.measure.watch_catalogue import read_kept, runs_of
 from tools.measure.watch_table import is_named, read_elsewhere, read_measured
 
@@ -15,8 +15,8 @@ MEASURED = read_measured()
 def test_every_variant_was_run() -> None:
     """On `current` or, as most were while torch 2.13 was the newest, on 2026-07: these are to be run again one day."""
     measured = {key: line["fails"] for key, line in read_kept().items()}
-    wanted = {run.key: run.fails for run in runs_of(catalogue.load(), ("home",))}
-    for run in runs_of(catalogue.load(), ("current",)):
+    wanted = {run.key: run.fails for run in runs_of(load(), ("home",))}
+    for run in runs_of(load(), ("current",)):
         before = (run.key[0], "2026-07", run.key[2])
         wanted[before if before in measured and run.key not in measured else run.key] = run.fails
     assert measured == wanted, (
@@ -34,7 +34,7 @@ def test_every_check_that_a_header_names_finds_its_variant_with_the_id_on_top() 
 
 
 def test_no_other_variant_gives_a_finding() -> None:
-    repros = catalogue.load()
+    repros = load()
     alarms = {
         (line["repro"], finding["check"])
         for line in MEASURED

@@ -52,7 +52,7 @@ def test_the_environment_is_made_first_and_a_copy_of_it_is_not_complete(make_sta
     stack, lines = make_stack("tiny_one"), list[str]()
     with copy(stack, lines.append) as python:
         assert ready(stack)
-        assert lines[0].startswith("making the environment of stack tiny: ")
+        assert "stack tiny: " in lines[0]
         assert not (python.parents[1] / ".repros-complete").exists()
         assert not (python.parents[1] / ".lock").exists(), "uv would change one copy at a time"
         assert drop(stack)
@@ -138,7 +138,7 @@ def test_a_full_disk_is_one_sentence(make_stack: MakeStack, monkeypatch: pytest.
     monkeypatch.setattr("repros.engine.environments.copies.shutil.copy2", no_space)
     with pytest.raises(EnvironmentFailedError) as failed, copy(stack, lambda _: None):
         pass
-    begin = "the environment of stack tiny could not be made: its copy cannot be written (No space left on device: "
-    assert str(failed.value).startswith(begin + str(environment_folder(stack)))
+    for part in ("stack tiny", "No space left on device", str(environment_folder(stack))):
+        assert part in str(failed.value)
     assert "\n" not in str(failed.value)
     assert copies(environment_folder(stack)) == []

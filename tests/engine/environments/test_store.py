@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from repros.engine.environments.store import EnvironmentFailedError, drop, ensure, environment_folder, ready
 from repros.engine.environments.uv import UvError
@@ -29,26 +30,25 @@ def test_an_environment_is_made_once_and_then_reused(make_stack: MakeStack) -> N
     assert ready(stack)
     assert python == environment_folder(stack) / "bin" / "python"
     assert installed(python, "tiny_one")
-    assert lines[0].startswith("making the environment of stack tiny: ")
+    assert "stack tiny" in lines[0]
     lines.clear()
     assert ensure(stack, lines.append) == python
     assert lines == []
 
 
-def test_the_size_of_a_download_is_announced_and_how_to_make_it_smaller(make_stack: MakeStack) -> None:
+def test_the_size_of_a_download_is_announced_and_how_to_make_it_smaller(
+    make_stack: MakeStack, sentences: SnapshotAssertion
+) -> None:
     stack, lines = make_stack("tiny_one", "nvidia_tiny"), list[str]()
     ensure(stack, lines.append)
-    assert lines[:2] == [
-        "making the environment of stack tiny: up to 2.7 GB to download, 0.0 GB on disk (torch's CUDA build)",
-        "  no GPU here? UV_TORCH_BACKEND=cpu takes torch's CPU build: 0.3 GB to download",
-    ]
+    assert lines[:2] == sentences
 
 
-def test_cached_wheels_are_not_announced_as_a_download(make_stack: MakeStack) -> None:
+def test_cached_wheels_are_not_announced_as_a_download(make_stack: MakeStack, sentences: SnapshotAssertion) -> None:
     ensure(make_stack("tiny_one", "tiny_two"), lambda _: None)
     lines = list[str]()
     ensure(make_stack("tiny_one"), lines.append)
-    assert lines[0] == "making the environment of stack tiny from what uv has in its cache (torch's CPU build)"
+    assert lines[0] == sentences
 
 
 def test_another_lock_gives_another_environment(make_stack: MakeStack) -> None:
@@ -88,9 +88,9 @@ def test_a_damaged_environment_is_named_with_the_way_out(damage: str, make_stack
         metadata.write_bytes(text[: len(text) // 2] if damage == "cut" else b"")
     with pytest.raises(EnvironmentFailedError) as raised:
         ensure(stack, lambda _: None)
-    found = "is missing" if damage == "gone" else f"has {metadata.stat().st_size} bytes instead of {len(text)}"
-    assert str(raised.value).startswith(f"the environment of stack tiny is damaged: {metadata} {found}")
-    assert str(raised.value).endswith(f"; 'uv cache clean' and 'rm -r {root}' let the next run make it anew.")
+    sizes = () if damage == "gone" else (str(metadata.stat().st_size), str(len(text)))
+    for part in ("stack tiny", str(metadata), *sizes, "'uv cache clean'", f"'rm -r {root}'"):
+        assert part in str(raised.value)
     drop(stack)
     assert installed(ensure(stack, lambda _: None), "tiny_two")
 
@@ -120,8 +120,8 @@ def test_a_failed_resolution_is_one_sentence_with_uvs_explanation(make_stack: Ma
     with pytest.raises(EnvironmentFailedError) as failed:
         ensure(stack, lambda _: None)
     sentence = str(failed.value)
-    assert sentence.startswith("the environment of stack tiny could not be made: uv pip install: No solution found")
-    assert "tiny-two" in sentence
+    for part in ("stack tiny", "uv pip install: No solution found", "tiny-two"):
+        assert part in sentence
     assert "\n" not in sentence
     assert not environment_folder(stack).exists()
 
@@ -138,9 +138,8 @@ def test_a_full_disk_is_refused_before_the_download(make_stack: MakeStack, tmp_p
     stack, lines = make_stack("tiny_one", unpacked=10**18), list[str]()
     with pytest.raises(EnvironmentFailedError) as failed:
         ensure(stack, lines.append)
-    begin = "the environment of stack tiny could not be made: it needs 1000000000.0 GB, and "
-    assert str(failed.value).startswith(f"{begin}{tmp_path / 'uv'} has ")
-    assert str(failed.value).endswith(" GB free")
+    for part in ("stack tiny", "1000000000.0 GB", f"{tmp_path / 'uv'}"):
+        assert part in str(failed.value)
     assert len(lines) == 1
     assert not environment_folder(stack).exists()
 
@@ -162,7 +161,7 @@ def test_two_processes_make_one_environment(make_stack: MakeStack) -> None:
     ]
     outputs = [process.communicate(timeout=60)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
-    assert sum(output.count("making the environment of stack tiny: ") for output in outputs) == 1
+    assert sum("stack tiny: " in output for output in outputs) == 1, "one of them makes it"
     assert [output.splitlines()[-1] for output in outputs] == [str(environment_folder(stack) / "bin" / "python")] * 2
     assert installed(environment_folder(stack) / "bin" / "python", "tiny_one")
 

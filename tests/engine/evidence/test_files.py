@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from repros.engine.evidence import Measurement, Unit, VariantVerdict, ledger, read, remove, write
 from repros.engine.record import RecordLine
@@ -19,6 +20,7 @@ from repros.model import Device, Verdict
 from repros.model.errors import ReprosError
 from repros.model.settings import EVIDENCE
 from tests.engine.evidence.samples import MEASUREMENT
+from tests.transcript import mask
 
 FILE = """\
 # RPR-0001 on 2023-12, as seen. Written by `repros matrix`; ledger.toml has when and from which inputs.
@@ -145,14 +147,14 @@ def test_two_processes_write_one_ledger(tmp_path: Path) -> None:
     assert len(read(tmp_path)) == 40
 
 
-def test_a_damaged_ledger_is_one_sentence(tmp_path: Path) -> None:
+def test_a_damaged_ledger_is_one_sentence(tmp_path: Path, sentences: SnapshotAssertion) -> None:
     write([MEASUREMENT], tmp_path)
     file = tmp_path / "2023-12" / "ledger.toml"
     file.write_text("[units]\n")
+
     with pytest.raises(ReprosError) as refused:
         read(tmp_path)
-    way_out = "remove the damaged lines, or the file, and measure again with 'repros matrix'"
-    assert str(refused.value) == f"{file} cannot be read as a ledger ('machines'); {way_out}."
+    assert mask(str(refused.value), folder=tmp_path) == sentences
 
 
 def test_a_ledger_without_its_damaged_lines_has_the_others(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_a_ledger_without_its_damaged_lines_has_the_others(tmp_path: Path) -> No
     whole = file.read_text()
     conflict = "<<<<<<< ours"
     file.write_text(whole.replace("RPR-0002", f"{conflict}\nRPR-0002"))
-    with pytest.raises(ReprosError, match=r"ledger\.toml cannot be read as a ledger \(.*line"):
+    with pytest.raises(ReprosError, match=r"ledger\.toml .*\(.*line"):
         read(tmp_path)
     kept = [line for line in file.read_text().splitlines() if not line.startswith((conflict, "RPR-0002"))]
     file.write_text("\n".join(kept))
@@ -232,13 +234,12 @@ def test_any_message_survives_a_round_trip(tmp_path_factory: pytest.TempPathFact
     assert read(folder)[one.unit].variants["failing"].signature == clean
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, sentences: SnapshotAssertion) -> None:
     taken = tmp_path / "file"
     taken.touch()
     with pytest.raises(ReprosError) as refused:
         write([MEASUREMENT], taken)
-    problem = f"cannot write evidence to {taken} (Not a directory); name another folder with --evidence."
-    assert str(refused.value) == problem
+    assert mask(str(refused.value), folder=tmp_path) == sentences
 
 
 def test_a_measurement_is_built_from_record_lines() -> None:
@@ -269,21 +270,17 @@ def test_a_measurement_is_built_from_record_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "reason"),
     [
         ("[sim", "(Expected ']' at the end of a table declaration (at end of document))"),
         ("[sim.ddp]\n", "('seen')"),
-        ('[tpu.ddp.seen]\nfailing = { verdict = "clean" }\n', "('tpu' is not a valid Device)"),
-        ('[sim.ddp.seen]\nfailing = { verdict = "green" }\n', "('green' is not a valid Verdict)"),
+        ('[tpu.ddp.seen]\nfailing = { verdict = "clean" }\n', "('tpu' "),
+        ('[sim.ddp.seen]\nfailing = { verdict = "green" }\n', "('green' "),
     ],
 )
-def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, reason: str) -> None:
     file = tmp_path / "2023-12" / "RPR-0001.toml"
     file.parent.mkdir()
     file.write_text(text)
-    with pytest.raises(ReprosError) as refused:
+    with pytest.raises(ReprosError, match=f"{re.escape(str(file))} .*{re.escape(reason)}"):
         read(tmp_path)
-    assert (
-        str(refused.value)
-        == f"{file} cannot be read as evidence {problem}; remove it and measure again with 'repros matrix'."
-    )

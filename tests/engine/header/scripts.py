@@ -20,12 +20,13 @@ def read_text(script: Path, text: str) -> Repro:
     return read(script)
 
 
-def refusal(script: Path, text: str) -> str:
+def refused(script: Path, text: str) -> HeaderError:
+    """Return the error of a header, which begins with the file and the line."""
     with pytest.raises(HeaderError) as caught:
         read_text(script, text)
     assert isinstance(caught.value, ReprosError)
     assert str(caught.value).startswith(f"{script}:{caught.value.line}: ")
-    return str(caught.value).removeprefix(f"{script.parent}/")
+    return caught.value
 
 
 def replaced(old: str, new: str) -> str:

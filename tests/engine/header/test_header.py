@@ -10,7 +10,7 @@ import pytest
 
 from repros.engine.header import HeaderError, has_header, read, restated_keys
 from repros.model import Device, End, ExpectedOutcome, FailureKind, Signature, Upstream
-from tests.engine.header.scripts import read_text, refusal, replaced
+from tests.engine.header.scripts import read_text, refused, replaced
 from tests.factories import VALID, conditions, requirements
 
 
@@ -152,14 +152,14 @@ def test_a_signature_may_be_an_ending_without_an_exception(script: Path, ends: s
 
 def test_a_header_without_the_table_is_refused(script: Path) -> None:
     text = VALID.replace("tool.repro", "tool.other")
-    assert refusal(script, text) == "script.py:2: expected a table [tool.repro]"
+    assert refused(script, text).line == 2
 
 
 def test_a_file_that_is_missing_or_not_text_is_refused(script: Path) -> None:
-    with pytest.raises(HeaderError, match=r"script\.py:1: cannot be read as UTF-8 text"):
+    with pytest.raises(HeaderError, match=r"script\.py:1: .*No such file"):
         read(script)
     script.write_bytes(b"\xff\xfe")
-    with pytest.raises(HeaderError, match=r"script\.py:1: cannot be read as UTF-8 text"):
+    with pytest.raises(HeaderError, match=r"script\.py:1: .*'utf-8'"):
         read(script)
 
 

@@ -15,20 +15,20 @@ HUGE = "9" * 5_000
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "problem"),
+    ("key", "value"),
     [
-        ("title", "\"T\\nimport os; os.system('x')\"", "expected a sentence"),
-        ("title", '"a \\u001b]0;t\\u0007 b"', "expected a sentence"),
-        ("title", '"a \\u202e b"', "expected a sentence"),
-        ("title", '"' + "x" * 3_000 + '"', "expected a sentence"),
-        ("id", '"RPR-\u0660\u0660\u0660\u0666"', "expected an id"),
-        ("processes", "100000000", "expected a world size from 1 to 64"),
-        ("deadline", "99999999999999999999999999", "expected a number of seconds from 1 to 3600"),
-        ("deadline", HUGE, "not valid TOML"),
-        ("dependencies", '["torch\\u0000"]', "expected dependencies: a list of requirements"),
+        ("title", "\"T\\nimport os; os.system('x')\""),
+        ("title", '"a \\u001b]0;t\\u0007 b"'),
+        ("title", '"a \\u202e b"'),
+        ("title", '"' + "x" * 3_000 + '"'),
+        ("id", '"RPR-\u0660\u0660\u0660\u0666"'),
+        ("processes", "100000000"),
+        ("deadline", "99999999999999999999999999"),
+        ("deadline", HUGE),
+        ("dependencies", '["torch\\u0000"]'),
     ],
 )
-def test_a_hostile_value_is_refused(key: str, value: str, problem: str, tmp_path: Path) -> None:
+def test_a_hostile_value_is_refused(key: str, value: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     lines = [f"# {key} = {value}" if line.startswith(f"# {key} =") else line for line in VALID.splitlines()]
     if f"# {key} = {value}" not in lines:
@@ -36,7 +36,8 @@ def test_a_hostile_value_is_refused(key: str, value: str, problem: str, tmp_path
     script.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.raises(HeaderError) as raised:
         read(script)
-    assert problem in str(raised.value)
+    of_the_block = value == HUGE  # which cannot be parsed at all
+    assert raised.value.line == (2 if of_the_block else lines.index(f"# {key} = {value}") + 1)
     assert len(str(raised.value)) < 1_000
 
 
@@ -48,6 +49,6 @@ def test_only_regular_files_of_a_scripts_size_are_read(tmp_path: Path) -> None:
         file.truncate(10 * 2**30)
     for name in ("pipe.py", "zero.py", "large.py"):
         assert not has_header(tmp_path / name)
-        with pytest.raises(HeaderError, match=r"not a regular file|more than 1,048,576 bytes"):
+        with pytest.raises(HeaderError, match=rf"{name}:1: "):
             read(tmp_path / name)
     assert not load([tmp_path]).repros

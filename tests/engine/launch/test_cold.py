@@ -97,7 +97,6 @@ def test_a_hang_is_ended_at_the_deadline(play: Play, slug: str, variant: str, ve
 def test_a_process_that_was_stopped_from_outside_is_not_a_hang(play: Play) -> None:
     result = play("ignores_signals", "stopped")
     assert (result.verdict, result.signature) == (Verdict.INFRA, "signal SIGSTOP")
-    assert result.reason == "rank 0 was stopped from outside (SIGSTOP)"
 
 
 def test_a_hang_in_a_collective_shows_where_every_rank_waits(play: Play, current_python: Path) -> None:
@@ -113,7 +112,8 @@ def test_a_hang_in_a_collective_shows_where_every_rank_waits(play: Play, current
 
 def test_a_spawned_rank_gives_the_reason_and_not_its_launcher(play: Play, current_python: Path) -> None:
     result = play("raises_in_a_spawned_rank", python=current_python)
-    assert (result.verdict, result.reason) == (Verdict.REPRODUCED, "rank 1 showed the documented signature")
+    assert result.verdict is Verdict.REPRODUCED
+    assert result.reason.startswith("rank 1 ")
     launcher, *_, rank_1 = _ranks(result)
     assert launcher.chain[0].name == "torch.multiprocessing.spawn.ProcessRaisedException"
     assert rank_1.chain[0].name == "RuntimeError"
@@ -132,7 +132,8 @@ def test_spawned_ranks_return(play: Play, current_python: Path, variant: str) ->
 
 def test_a_closed_connection_is_a_consequence(play: Play, current_python: Path) -> None:
     result = play("takes_its_peer_down", python=current_python)
-    assert (result.verdict, result.reason) == (Verdict.REPRODUCED, "rank 1 showed the documented signature")
+    assert result.verdict is Verdict.REPRODUCED
+    assert result.reason.startswith("rank 1 ")
     rank_0, rank_1 = _ranks(result)
     assert rank_0.ending is Ending.RAISED
     assert "onnection" in rank_0.chain[0].message
@@ -180,7 +181,7 @@ def test_a_rank_may_run_a_little_longer_than_the_main_process(play: Play) -> Non
 @pytest.mark.slow
 def test_a_rank_that_outlives_a_main_process_that_succeeded_is_a_hang(play: Play) -> None:
     result = play("outlived_by_a_rank")
-    assert (result.verdict, result.reason) == (Verdict.DIFFERENT, "rank 1 ended otherwise: hang")
+    assert (result.verdict, result.signature) == (Verdict.DIFFERENT, "hang")
     main, rank_1 = _ranks(result)
     assert (main.ending, rank_1.ending) == (Ending.RETURNED, Ending.TIMED_OUT)
     assert "in main" in rank_1.stacks
@@ -222,7 +223,7 @@ def test_the_cell_folder_may_be_relative(
 def test_an_existing_folder_is_never_overwritten(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
     seen = observe(toy_cell("raises"), tmp_path)
     assert seen.broken is not None
-    assert "could not be made" in seen.broken
+    assert str(tmp_path) in seen.broken
     assert list(tmp_path.iterdir()) == []
 
 
@@ -230,7 +231,7 @@ def test_an_interpreter_that_cannot_be_started_is_infra(toy_cell: Callable[..., 
     cell = toy_cell("raises", python=Path("/nowhere/bin/python"))
     result = judge(cell, observe(cell, tmp_path / "cell"))
     assert result.verdict is Verdict.INFRA
-    assert "the engine failed" in result.reason
+    assert "/nowhere/bin/python" in result.reason
 
 
 def test_an_interpreter_that_does_not_load_the_hook_is_infra(toy_cell: Callable[..., Cell], tmp_path: Path) -> None:
@@ -239,10 +240,7 @@ def test_an_interpreter_that_does_not_load_the_hook_is_infra(toy_cell: Callable[
     python.chmod(0o700)
     cell = toy_cell("raises", python=python)
     result = judge(cell, observe(cell, tmp_path / "cell"))
-    assert (result.verdict, result.reason) == (
-        Verdict.INFRA,
-        "no process of the cell wrote any event: the hook did not start",
-    )
+    assert (result.verdict, result.observation.processes if result.observation else None) == (Verdict.INFRA, ())
 
 
 def test_a_cell_does_not_inherit_variables_that_make_it_part_of_another_job(

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.catalogue import load
 from repros.engine.cells import is_warm, observe
 from repros.engine.environment import Targets, prepare
 from repros.engine.judge import judge
 from repros.engine.launch import Servers
 from repros.engine.plan import CellSpec, Selection, plan, select, stack_names
 from repros.model import Cell, Environment, Verdict
+from tests.package_catalogue import load
 
 CHEAP = {
     # two ranks connected only by the launcher's environment variables

@@ -82,10 +82,7 @@ def test_a_leader_that_does_not_come_out_of_its_fork_is_ended_at_the_deadline(
         (server,) = servers._servers.values()
         assert server.alive
         assert psutil.Process(server.pid).children() == []
-    assert (result.verdict, result.reason) == (
-        Verdict.INFRA,
-        "no process of the cell wrote any event: it had not begun at its deadline",
-    )
+    assert (result.verdict, result.observation.processes if result.observation else None) == (Verdict.INFRA, ())
 
 
 def test_a_server_that_is_stopped_before_it_is_ready_is_not_waited_for(
@@ -98,9 +95,7 @@ def test_a_server_that_is_stopped_before_it_is_ready_is_not_waited_for(
         (server,) = servers._servers.values()
         assert not server.alive
     assert result.verdict is Verdict.INFRA
-    assert result.reason == (
-        f"the engine failed: the warm server {server.pid} does not answer: it was stopped from outside (SIGSTOP)"
-    )
+    assert [part in result.reason for part in (str(server.pid), "SIGSTOP")] == [True, True]
 
 
 def test_a_server_that_is_stopped_while_its_cell_runs_costs_that_cell(
@@ -124,7 +119,7 @@ def test_a_server_that_is_stopped_while_its_cell_runs_costs_that_cell(
         result = judge(target, observe(target, tmp_path / "cell", servers=servers))
         thread.join()
         assert result.verdict is Verdict.INFRA
-        assert result.reason == "the engine failed: it ended with -9"
+        assert result.reason.endswith(" -9")
         assert living(tmp_path / "cell") == []
         target = cell("raises", python)
         assert judge(target, observe(target, tmp_path / "next", servers=servers)).verdict is Verdict.REPRODUCED
@@ -140,7 +135,7 @@ def test_a_server_that_dies_of_a_late_import_fails_its_cell_at_once(
     target = cell("raises", environment("pass"))
     job = replace(job_of(target), modules=("deadly",))
     server = launching.Server(job.python, _PROGRAM, (), for_device(Device.CPU, 1), tmp_path / "log")
-    with pytest.raises(launching.ServerGoneError, match="does not answer: it ended with 7"):
+    with pytest.raises(launching.ServerGoneError, match=r" 7$"):
         server.launch(job, RunFolders(tmp_path / "cell", tmp_path))
     server.close()
 

@@ -151,11 +151,8 @@ def test_an_environment_that_goes_while_its_cells_run_gives_no_evidence(tiny: St
     script.write_text((TOYS / "raises.py").read_text("utf-8").replace("import sys\n", f"import sys\n{gone}"), "utf-8")
     specs = select(catalogue.load([script]), Selection(variants=("failing",)))
     (result,) = run(build_worklist(specs, [tiny], {}), tmp_path)
-    why = "the environment of stack tiny is no longer what it was when the run began"
-    assert (result.verdict, result.reason) == (
-        Verdict.INFRA,
-        f"{why}: {environments.environment_folder(tiny)} was removed",
-    )
+    assert result.verdict is Verdict.INFRA
+    assert str(environments.environment_folder(tiny)) in result.reason
     assert read(tmp_path / "evidence") == {}
 
 
@@ -168,7 +165,7 @@ def test_an_environment_that_another_process_uses_is_kept(
     with hold([tiny]):
         run(plan(), tmp_path)
     assert environments.ready(tiny)
-    assert said[-1] == "kept the environment of stack tiny, which another process uses"
+    assert "stack tiny" in said[-1]
 
 
 def test_a_stack_that_cannot_be_made_gives_no_evidence(plan: Plan, tiny: Stack, tmp_path: Path) -> None:
@@ -177,7 +174,7 @@ def test_a_stack_that_cannot_be_made_gives_no_evidence(plan: Plan, tiny: Stack, 
     object.__setattr__(tiny, "cpu", Size(10**18, 10**18))
     results = run(worklist, tmp_path)
     assert {result.verdict for result in results} == {Verdict.UNAVAILABLE}
-    assert "it needs 1000000000.0 GB" in results[0].reason
+    assert "1000000000.0 GB" in results[0].reason
     assert not environments.environment_folder(tiny).exists()
     assert read(tmp_path / "evidence") == {}
 

@@ -37,7 +37,7 @@ def test_a_stack_has_the_versions_of_its_date(name: str, versions: set[str]) -> 
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match=r"^unknown stack '2023-1'; did you mean '2023-12'\?$"):
+    with pytest.raises(UnknownNameError, match=r"'2023-1'.*'2023-12'"):
         stack("2023-1")
 
 

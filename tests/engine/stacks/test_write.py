@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,9 +41,7 @@ def test_every_stack_can_be_written_and_read_again(known: Stack, tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["", "home", "bisections", "../x", "a b", "-x", ".x", "ü", "x" * 41])
 def test_a_name_that_no_option_or_file_can_have_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        ReprosError, match=r"cannot be the name of a stack; expected letters, digits, '\.', '_' and '-'"
-    ):
+    with pytest.raises(ReprosError, match=re.escape(repr(name))):
         check_new_name(name, tmp_path, ())
 
 
@@ -50,12 +49,12 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     check_new_name("2026-11", tmp_path, ("current",))
     (tmp_path / "2026-11.lock.txt").touch()
     for taken in ((), ("2026-11",)):
-        with pytest.raises(ReprosError, match=r"^the stack '2026-11' exists already; choose another name\.$"):
+        with pytest.raises(ReprosError, match="'2026-11'"):
             check_new_name("2026-11", tmp_path, taken)
 
 
 def test_nothing_is_left_of_a_stack_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").mkdir()  # its lock can be written and the file itself cannot, even by root
-    with pytest.raises(ReprosError, match=r"mine\.toml cannot be written \(Is a directory\); name a catalogue"):
+    with pytest.raises(ReprosError, match=r"mine\.toml .*\(Is a directory\)"):
         write_stack(stack_in(tmp_path), "torch==2.15.0\n")
     assert [file.name for file in tmp_path.iterdir()] == ["mine.toml"]

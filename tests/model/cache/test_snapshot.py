@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from repros.cli.shared import inputs
-from repros.engine.catalogue import load
 from repros.engine.digest.sources import PythonSources
 from repros.model import cache, settings
 from repros.model.cache import snapshot
 from repros.model.cache.snapshot import files_below, remember
 from repros.model.settings import CATALOGUE
+from tests.package_catalogue import load
 
 PACKAGE = CATALOGUE.parent
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.engine.stacks import load_stacks
 from repros.model import Cell, Device, Environment, ExpectedOutcome
 from repros.model.settings import EVIDENCE
 from repros.scripts.bisect.search import Answer, Boundaries, Boundary, scan, search
+from tests.package_catalogue import load
 from tests.scripts.bisect.askers import Wide
 
 FILES = sorted((EVIDENCE / "bisections").glob("*.json"))

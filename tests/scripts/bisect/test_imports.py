@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from repros.engine.environments.processes import Processes
 from repros.engine.stacks import stack
@@ -35,12 +36,10 @@ def test_an_import_that_fails_as_documented_is_run() -> None:
     assert not is_documented(failure, Signature("RuntimeError", ("another message",)))
 
 
-def test_a_failure_is_a_sentence_with_what_was_installed() -> None:
+def test_a_failure_is_a_sentence_with_what_was_installed(sentences: SnapshotAssertion) -> None:
     failure = ImportFailure("x", "ImportError: no y")
-    assert str(failure) == "import x fails: ImportError: no y"
-    assert str(replace(failure, note="with the dependencies of 2023-03-15")) == (
-        "import x fails: ImportError: no y (with the dependencies of 2023-03-15)"
-    )
+    assert str(failure) == sentences
+    assert str(replace(failure, note="a note")) == sentences
 
 
 def test_an_interpreter_that_is_killed_is_not_remembered(tmp_path: Path) -> None:
@@ -51,7 +50,8 @@ def test_an_interpreter_that_is_killed_is_not_remembered(tmp_path: Path) -> None
         python.write_text(f"#!/bin/sh\nexec {sys.executable} -X faulthandler=0 {tmp_path}/dies.py {number}\n")
         python.chmod(0o755)
         failure = try_imports(python, ["torch"], Processes())
-        assert failure == ImportFailure("torch", f"the interpreter ended by signal {number}", lasting=lasting)
+        assert failure is not None
+        assert (failure.module, failure.lasting, str(number) in failure.why) == ("torch", lasting, True)
         memory = ImportMemory(tmp_path / f"{number}.jsonl", stack("current"))
         memory.keep("lightning==2.0.1", failure)
         assert (tmp_path / f"{number}.jsonl").exists() is lasting
@@ -87,6 +87,6 @@ def test_a_failure_is_remembered_with_the_dependencies_that_were_installed(tmp_p
     ImportMemory(file, current).keep("lightning==2.0.1", ImportFailure("lightning", "ImportError: y", note), day)
     again = ImportMemory(file, current)
     assert again.find("lightning==2.0.1", ["lightning"]) is None
-    assert str(again.find("lightning==2.0.1", ["lightning"], day)) == (
-        "import lightning fails: ImportError: y (with the dependencies of 2023-03-30; remembered)"
-    )
+    remembered = again.find("lightning==2.0.1", ["lightning"], day)
+    assert remembered is not None
+    assert remembered.note.startswith(f"{note}; ")

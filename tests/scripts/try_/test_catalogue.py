@@ -9,12 +9,12 @@ import os
 
 import pytest
 
-from repros.engine.catalogue import load
 from repros.engine.environment import locked_environment
 from repros.engine.signature import matched_text
 from repros.engine.stacks import stack
 from repros.model import Device, Raised, Repro
 from repros.model.affected import Overlap, evaluate
+from tests.package_catalogue import load
 from tests.scripts.try_.conftest import Try
 
 SAMPLE = {"RPR-0017", "RPR-0051"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from tests.scripts.try_.conftest import Try, Write
 
@@ -17,24 +18,14 @@ def shown(text: str) -> str:
     return re.sub(r"(torch/\S+?\.py):\d+", r"\1:N", text)
 
 
-def test_a_clean_run_on_two_stacks(try_here: Try, write: Write) -> None:
+def test_a_clean_run_on_two_stacks(try_here: Try, write: Write, sentences: SnapshotAssertion) -> None:
     write("train.py", "import sys\nimport torch_free\nassert sys.argv[1:] == ['--epochs', '1'], sys.argv\n")
     write("torch_free.py", "import beside_it\n")
     write("beside_it.py", "")
     ended = try_here("train.py", "--stack", "2023-12", "--stack", "current", "--memory", "8GB", "--", "--epochs", "1")
     assert ended.code == 0
-    assert shown(ended.out).splitlines() == [
-        "2023-12 clean after 1.0 s",
-        "versions  python N, torch N",
-        "logs      .repros/runs/RUN/2023-12",
-        "",
-        "current clean after 1.0 s",
-        "versions  python N, torch N",
-        "logs      .repros/runs/RUN/current",
-    ]
-    assert ended.err.count("is treated as untrusted code") == 1
-    said = " ".join(ended.err.split())
-    assert "its limits are 120 s, 8 GB of memory for each process, and 1 GB for each file. running on 2023-12" in said
+    assert shown(ended.out) == sentences
+    assert re.findall("120 s|8 GB|1 GB", ended.err) == ["120 s", "8 GB", "1 GB"], "its limits, once for both"
 
 
 def test_an_exception_has_its_chain(try_here: Try, write: Write) -> None:
@@ -74,29 +65,21 @@ def test_other_endings(source: str, seen: tuple[str, str, list[str]], try_here: 
     assert (ended.stack["status"], ended.stack["signature"], ended.stack["last_lines"]) == seen
 
 
-def test_a_clean_run_shows_what_was_printed(try_here: Try, write: Write) -> None:
+def test_a_clean_run_shows_what_was_printed(try_here: Try, write: Write, sentences: SnapshotAssertion) -> None:
     write("value.py", "import os\nfor epoch in range(6):\n    print('rank', os.environ.get('RANK'), 'epoch', epoch)\n")
     ended = try_here("value.py")
-    assert (ended.code, shown(ended.out).splitlines()[:3]) == (
-        0,
-        ["current clean after 1.0 s", "log       rank None epoch 1", "          rank None epoch 2"],
-    )
-    assert "epoch 0" not in ended.out
+    assert ended.code == 0
+    assert shown(ended.out) == sentences
     ended = try_here("value.py", "--ranks", "2", "--json")
     assert (ended.stack["status"], ended.stack["last_lines"][-1]) == ("clean", "rank 0 epoch 5")
 
 
 @pytest.mark.slow
-def test_the_time_limit_says_where_it_was(try_here: Try, write: Write) -> None:
+def test_the_time_limit_says_where_it_was(try_here: Try, write: Write, sentences: SnapshotAssertion) -> None:
     write("slow.py", "import time\ndef wait_for_news():\n    time.sleep(100)\nwait_for_news()\n")
     ended = try_here("slow.py", "--timeout", "8")
     assert ended.code == 1
-    assert shown(ended.out).splitlines() == [
-        "current timed out after 1.0 s",
-        "where     still running in wait_for_news (slow.py:3)",
-        "versions  python N, torch N",
-        "logs      .repros/runs/RUN/current",
-    ]
+    assert shown(ended.out) == sentences
 
 
 def test_ranks_get_what_torchrun_gives_them(try_here: Try, write: Write) -> None:
@@ -123,28 +106,22 @@ def test_a_single_rank_gets_it_where_ranks_are_asked_for(try_here: Try, write: W
     assert try_here("rank.py", "--ranks", "1", "--json").stack["last_lines"] == ["1"]
 
 
-def test_a_stack_that_lacks_something_is_left_out(try_here: Try, write: Write) -> None:
+def test_a_stack_that_lacks_something_is_left_out(try_here: Try, write: Write, sentences: SnapshotAssertion) -> None:
     write("old.py", "# /// script\n# dependencies = ['torch==2.1.2']\n# requires-python = '>=3.8'\n# ///\nimport sys\n")
     ended = try_here("old.py", "--stack", "2023-12", "--stack", "current")
     assert ended.code == 0
-    assert "asks for  torch==2.1.2 (here 2.15.0)\n" in ended.out
+    assert "torch==2.1.2 (here 2.15.0)\n" in ended.out
     write("lacks.py", "import sklearn, yaml.nodes, nowhere\ntry:\n    import apex\nexcept ImportError:\n    pass\n")
     ended = try_here("lacks.py")
     assert (ended.code, ended.out) == (2, "")
-    lacking = "scikit-learn (imported as sklearn), nowhere, which the script needs"
-    lacking += "; --with scikit-learn --with nowhere adds them"
-    assert re.sub(r"pyyaml \(imported as yaml\), |--with pyyaml ", "", ended.err) == (
-        f"repros: the script ran nowhere: current lacks {lacking}.\n"
-    )
+    assert re.sub(r"pyyaml \(imported as yaml\), |--with pyyaml ", "", ended.err) == sentences
 
 
 def test_a_stack_that_is_not_made_is_not_made_in_vain(try_here: Try, write: Write) -> None:
     write("lacks.py", "# /// script\n# dependencies = ['polars>=1', 'torch']\n# ///\n")
     ended = try_here("lacks.py")
-    assert (ended.code, ended.err) == (
-        2,
-        "repros: the script ran nowhere: current lacks polars, which the script needs; --with 'polars>=1' adds it.\n",
-    )
+    assert ended.code == 2
+    assert "--with 'polars>=1'" in ended.err
 
 
 def test_the_code_of_an_issue(try_here: Try, write: Write) -> None:
@@ -155,27 +132,28 @@ def test_the_code_of_an_issue(try_here: Try, write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    "words",
     [
-        ("", "Missing argument 'SCRIPT', or --from-issue FILE. (try 'repros try --help')"),
-        ("nowhere.py", "nowhere.py cannot be read (No such file or directory); expected a Python script."),
-        ("notes.txt", "notes.txt:1 is not valid Python (invalid syntax); expected a script."),
-        ("clean.py --block 1", "--block needs --from-issue FILE. (try 'repros try --help')"),
-        ("--from-issue notes.txt --block 2", "--block 2: notes.txt has 0 code blocks; expected one of them."),
-        (
-            "clean.py --ranks 2 --own-ranks 2",
-            "--ranks and --own-ranks exclude each other: one of them launches the ranks. (try 'repros try --help')",
-        ),
-        ("clean.py --memory much", "--memory much: expected a size such as 24GB or 512MB."),
-        ("clean.py --file-size 0GB", "--file-size 0GB: expected a size such as 24GB or 512MB."),
-        ("clean.py --gpus 65", "--gpus 65: expected a number from 1 to 64."),
-        ("clean.py --stack curent", "unknown stack 'curent'; did you mean 'current'?"),
-        ("damaged.py", "damaged.py: 'torch>' in its PEP 723 block is not a valid requirement."),
+        "",
+        "nowhere.py",
+        "notes.txt",
+        "clean.py --block 1",
+        "--from-issue notes.txt --block 2",
+        "clean.py --ranks 2 --own-ranks 2",
+        "damaged.py",
     ],
 )
-def test_bad_input_is_one_sentence(words: str, sentence: str, try_here: Try, write: Write) -> None:
+def test_bad_input_is_one_sentence(words: str, sentences: SnapshotAssertion, try_here: Try, write: Write) -> None:
     write("notes.txt", "my own notes\n")
     write("clean.py", "pass\n")
     write("damaged.py", "# /// script\n# dependencies = ['torch>']\n# ///\n")
     ended = try_here(*words.split())
-    assert (ended.code, ended.out, ended.err) == (2, "", f"repros: {sentence}\n")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == sentences
+
+
+@pytest.mark.parametrize("words", ["--memory much", "--file-size 0GB", "--gpus 65", "--stack curent"])
+def test_a_wrong_value_of_an_option_is_refused(words: str, try_here: Try, write: Write) -> None:
+    write("clean.py", "pass\n")
+    ended = try_here("clean.py", *words.split())
+    assert (ended.code, ended.out, words.split()[1] in ended.err) == (2, "", True)

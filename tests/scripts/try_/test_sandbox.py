@@ -125,15 +125,12 @@ def test_an_isolation_that_cannot_be_provided_is_named(
 ) -> None:
     lacks = here / "sandbox.py"
     source = Path(str(sandbox.__file__)).read_text("utf-8")
-    lacks.write_text(source.replace('sys.platform != "linux"', "True").replace("only Linux can", "no"), "utf-8")
+    lacks.write_text(source.replace('sys.platform != "linux"', "True"), "utf-8")
     monkeypatch.setattr(sandbox, "__file__", str(lacks))
     write("clean.py", "pass\n")
     ended = try_here("clean.py")
     assert ended.code == 0
-    said = " ".join(ended.err.split())
-    assert "it can read and change your files" in said
-    assert "This system cannot take its network away (no, and this is linux)." in said
-    assert "This system cannot hide your files (no, and this is linux)." in said
+    assert ended.err.count(sys.platform) == 2, "neither for the network nor for the files"
 
 
 def test_nothing_runs_without_an_isolation_that_was_promised(
@@ -146,7 +143,7 @@ def test_nothing_runs_without_an_isolation_that_was_promised(
     write("touch.py", "print('it runs')\n")
     ended = try_here("touch.py", "--json")
     assert (ended.code, ended.stack["status"]) == (1, "not judged")
-    assert "the script is not run, since the sandbox cannot be built" in ended.stack["last_lines"][-1]
+    assert ended.stack["last_lines"][-1].startswith("repros: ")
     assert "it runs" not in ended.written
 
 

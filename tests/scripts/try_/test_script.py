@@ -55,13 +55,13 @@ def test_the_longest_block_that_imports_something_is_the_script() -> None:
 def test_a_block_may_be_named() -> None:
     code = find_code(ISSUE, "issue.md", 4)
     assert code.source == "import torch\nfor _ in range(2):\n    torch.ones(1)\n"
-    with pytest.raises(ReprosError, match=r"--block 5: issue.md has 4 code blocks"):
+    with pytest.raises(ReprosError, match=r"^--block 5: issue\.md .*\b4\b"):
         find_code(ISSUE, "issue.md", 5)
 
 
 @pytest.mark.parametrize("text", ["", "import torch\n", "```yaml\nimport: torch\n```\n", "```\nimport torch as\n```"])
 def test_an_issue_without_a_script_is_refused(text: str) -> None:
-    with pytest.raises(ReprosError, match=r"issue.md has no code block that is Python and imports something, among \d"):
+    with pytest.raises(ReprosError, match=r"^issue\.md .*\b[01]\b"):
         find_code(text, "issue.md")
 
 

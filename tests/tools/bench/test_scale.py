@@ -9,12 +9,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from repros.engine.catalogue import load
 from repros.engine.evidence.timings import timings
 from repros.engine.plan import Selection, select
 from repros.engine.schedule import Timing
 from repros.model import Cell
 from tests.factories import cell, repro
+from tests.package_catalogue import load
 from tools.bench import bisected_table, scale_table
 from tools.bench.bisected import STEPS
 from tools.bench.kept import keep, read_kept

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.catalogue import load
 from repros.engine.evidence import Evidence, Measurement, Unit, VariantVerdict
 from repros.model import Device, ExpectedOutcome, Verdict
 from tests import factories
+from tests.package_catalogue import load
 from tools.docs.articles import Article, Item, articles_table, measured_outcome, missing_answers, read_articles
 
 ARTICLES = read_articles()

@@ -11,8 +11,8 @@ import pytest
 from repros.diagnose.match import match_log
 from repros.diagnose.match.json_format import match_to_json
 from repros.diagnose.match.log import decode_lines
-from repros.engine.catalogue import load
 from tests.diagnose.match.golden_logs import read_golden_logs
+from tests.package_catalogue import load
 from tests.tools.site.browser import axe_source, watch
 from tools.site.source import Source
 
@@ -126,23 +126,13 @@ def test_the_matcher_answers_as_the_command(page: Any, address: str, *, everythi
     assert problems == []
 
 
-def test_the_page_shows_an_answer_and_works_offline_afterwards(page: Any, address: str) -> None:
+def test_the_page_shows_an_answer_and_the_way_to_its_failure(page: Any, address: str) -> None:
     page.set_default_timeout(MATCH_SECONDS * 1000)
     page.goto(f"{address}match.html?log=RPR-0002")
     page.wait_for_selector(".candidate")
     assert "RPR-0002" in page.inner_text(".candidate h2")
-    page.evaluate(
-        "async () => { await navigator.serviceWorker.ready; while (!navigator.serviceWorker.controller)"
-        " await new Promise(done => setTimeout(done, 50)); }"
-    )
-    page.context.set_offline(True)
-    page.goto(f"{address}match.html")
-    page.fill("#log", "RuntimeError: No backend type associated with device type cpu")
-    page.click("#go")
-    page.wait_for_selector(".candidate")
     page.click(".candidate h2 a")
     page.wait_for_selector("#works")
-    page.context.set_offline(False)
 
 
 def test_the_policy_keeps_a_log_on_the_page(page: Any, address: str) -> None:

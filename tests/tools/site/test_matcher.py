@@ -14,8 +14,8 @@ import repros
 from repros.diagnose.match import match_log
 from repros.diagnose.match.json_format import match_to_json
 from repros.diagnose.match.log import decode_lines
-from repros.engine.catalogue import load
 from tests.diagnose.match.golden_logs import GOLDEN
+from tests.package_catalogue import load
 from tools.site import matcher
 
 PROGRAM = Path(matcher.__file__).parent / "assets/match.py"

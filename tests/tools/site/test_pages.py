@@ -236,3 +236,8 @@ def test_two_builds_are_equal(source: Source, site: Path, tmp_path: Path) -> Non
     for file in files:
         assert file.read_bytes() == (site / file.relative_to(tmp_path / "site")).read_bytes(), file
     assert tmp_path / "site/left.html" not in files
+
+
+def test_a_page_has_its_plot_beside_it(source: Source, site: Path) -> None:
+    assert '<img src="scale.svg" alt="' in (site / "scale.html").read_text("utf-8")
+    assert (site / "scale.svg").read_bytes() == (source.root / "docs/scale.svg").read_bytes()

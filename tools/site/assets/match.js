@@ -121,4 +121,3 @@ byId("file").addEventListener("change", async ({ target }) => {
 byId("example").addEventListener("change", ({ target }) => target.value && example(target.value));
 const asked = new URLSearchParams(location.search).get("log");
 if (asked && /^RPR-\d{4}$/.test(asked)) example(asked);
-navigator.serviceWorker?.register("sw.js");

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from repros.advise.report.build import ProbedEnvironment
 from repros.model import Device
 
 
 @dataclass(frozen=True)
-class ScriptRunSummary:
-    """A script's run on a stack."""
+class ScriptRunSummary(ProbedEnvironment):
+    """A script's run on a stack, and the stack's environment."""
 
     stack: str
     ending: str
@@ -21,13 +21,6 @@ class ScriptRunSummary:
     """The innermost calls of an exception, or the wait location of each rank."""
     traceback: str
     """The last traceback in the logs; empty without one."""
-    python: str
-    platform: str
-    versions: Mapping[str, str]
-    collect_env: str
-    """The output of `torch.utils.collect_env`."""
-    collect_env_problem: str | None
-    """The reason if that output is empty."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from repros import __version__
-from repros.advise.report.markdown import DEVICES, Form, code, code_block, details, table_code
+from repros.advise.report.markdown import DEVICES, Form, code, code_block, describe_environment, fill_form, table_code
 from repros.advise.report.script import ScriptReport, ScriptRunSummary
 
 _LONGEST = 200
@@ -17,10 +17,7 @@ def script_markdown(report: ScriptReport, form: Form | None = None) -> str:
     """Return the block with the headings of a bug form: PyTorch's if torch is the script's only dependency."""
     if form is None:
         form = Form.PYTORCH if set(report.packages) <= {"torch"} else Form.LIGHTNING
-    parts = []
-    for heading, sections in _FORMS[form]:
-        parts += [f"### {heading}", *(part for section in sections for part in section(report))]
-    return "\n\n".join(parts) + "\n"
+    return fill_form(_FORMS[form], report)
 
 
 def _description(report: ScriptReport) -> Iterator[str]:
@@ -54,13 +51,7 @@ def _endings(report: ScriptReport) -> Iterator[str]:
 
 def _environments(report: ScriptReport) -> Iterator[str]:
     for run in report.runs:
-        values = {"python": run.python, **dict(sorted(run.versions.items())), "platform": run.platform}
-        yield f"Stack {run.stack} of repros {__version__}:"
-        yield code_block("\n".join(f"{name}: {value}" for name, value in values.items()))
-        if run.collect_env:
-            yield details("torch.utils.collect_env", code_block(run.collect_env))
-        else:
-            yield f"`torch.utils.collect_env`: no output, because {code(run.collect_env_problem or 'it was not run')}."
+        yield from describe_environment(f"Stack {run.stack} of repros {__version__}", run)
 
 
 def _device(report: ScriptReport) -> Iterator[str]:

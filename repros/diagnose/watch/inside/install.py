@@ -17,11 +17,8 @@ from repros.inside.instrumentation import record_exceptions, record_processes
 from repros.simulated_gpus.import_hooks import when_imported
 
 OBSERVERS = (
-    *("compiling", "backward", "optimizers", "schedules", "replicas", "modules", "loaders", "saves", "clips"),
-    *("averages", "collectives", "lightning", "switches", "seeds", "loads"),
-    *("trainers", "tokens"),
-    *("accelerators", "rows"),
-    *("adapters", "initialisation"),
+    *("compiling", "backward", "optimizers", "replicas", "modules", "loaders", "collectives"),
+    *("calls", "accelerators", "adapters", "initialisation"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 

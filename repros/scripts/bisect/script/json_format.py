@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any
 
 from repros.scripts.bisect.script.bisection import ScriptBisection
 from repros.scripts.bisect.script.text import describe_script_outcome
@@ -11,51 +11,7 @@ SCHEMA = 1
 """Raised whenever a key is renamed or removed, or its meaning changes."""
 
 
-class AskedJson(TypedDict):
-    """An examined release."""
-
-    version: str
-    date: str
-    shows: str | None
-    """The same text for two releases that show the same; null if it gave no answer."""
-    why: str
-    """What its runs showed, or why it gave no answer."""
-    versions: dict[str, str]
-
-
-class ChangeJson(TypedDict):
-    """Where what the program shows changes."""
-
-    until: str
-    """The last release that shows what the older one shows."""
-    since: str
-    """The first one that shows what the newer one shows."""
-    unknown: list[str]
-    """The examined releases between them that show neither."""
-
-
-class ScriptBisectionJson(TypedDict):
-    """The whole report."""
-
-    schema: int
-    script: str
-    arguments: list[str]
-    package: str
-    stack: str
-    runs: int
-    good: str | None
-    bad: str | None
-    compared: list[str]
-    """The older and the newer release."""
-    change: ChangeJson | None
-    """null if both show the same."""
-    releases: list[AskedJson]
-    candidates: list[str]
-    says: list[str]
-    """The outcome in sentences."""
-
-
-def script_bisection_to_json(bisection: ScriptBisection) -> ScriptBisectionJson:
+def script_bisection_to_json(bisection: ScriptBisection) -> dict[str, Any]:
     """Return a bisection as an object for JSON."""
     question, change = bisection.question, bisection.change
     versions = [str(release.version) for release in question.releases]
@@ -69,10 +25,13 @@ def script_bisection_to_json(bisection: ScriptBisection) -> ScriptBisectionJson:
         "runs": question.runs,
         "good": patterns.good.text if patterns.good else None,
         "bad": patterns.bad.text if patterns.bad else None,
+        # The older and the newer release; `change` is null if both show the same.
         "compared": [versions[bisection.old], versions[bisection.new]],
         "change": None
         if change is None or change.free is None
         else {
+            # The last release that shows what the older one shows, the first that shows what the newer one does, and
+            # the examined ones between them that show neither.
             "until": versions[change.free],
             "since": versions[change.affected],
             "unknown": [versions[number] for number in change.unknown],
@@ -81,7 +40,7 @@ def script_bisection_to_json(bisection: ScriptBisection) -> ScriptBisectionJson:
             {
                 "version": versions[number],
                 "date": str(question.releases[number].date),
-                "shows": answer.shown or None,
+                "shows": answer.shown or None,  # equal for two releases that show the same
                 "why": answer.why,
                 "versions": dict(answer.versions),
             }

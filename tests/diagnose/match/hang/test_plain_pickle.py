@@ -42,20 +42,17 @@ def test_plain_values_are_read_as_they_are(value: Any, protocol: int) -> None:
 def test_a_pickle_that_calls_a_function_is_refused_and_calls_nothing(tmp_path: Path, protocol: int) -> None:
     mark = tmp_path / "ran"
     raw = pickle.dumps({"entries": [Runs(mark)]}, protocol)
-    with pytest.raises(ReprosError, match=r"^dump_0 is refused: its pickle has more than plain values .*none of it"):
+    with pytest.raises(ReprosError, match=r"^dump_0 .*\((STACK_)?GLOBAL\b") as refused:
         read_plain(raw, "dump_0")
+    assert refused.value.__cause__ is None, "it is refused, and not damaged"
     assert not mark.exists()
     pickle.loads(raw)  # noqa: S301 - the same bytes do run when they are read as pickles are
     assert mark.exists()
 
 
 def test_the_refusal_names_what_was_found_and_where() -> None:
-    with pytest.raises(ReprosError) as error:
+    with pytest.raises(ReprosError, match=r"^dump_0 .*\(GLOBAL os system .* 2\)"):
         read_plain(b"\x80\x02cos\nsystem\n(S'true'\ntR.", "dump_0")
-    assert str(error.value) == (
-        "dump_0 is refused: its pickle has more than plain values (GLOBAL os system at byte 2), unlike the dump of a "
-        "flight recorder; none of it was executed."
-    )
 
 
 class Persistent(pickle.Pickler):
@@ -74,7 +71,7 @@ class Persistent(pickle.Pickler):
     ],
 )
 def test_every_operation_that_may_name_something_is_refused(raw: bytes) -> None:
-    with pytest.raises(ReprosError, match=r"^dump_0 is (refused|a pickle that is)"):
+    with pytest.raises(ReprosError, match=r"^dump_0 "):
         read_plain(raw, "dump_0")
 
 
@@ -88,14 +85,16 @@ def test_a_reference_to_an_object_elsewhere_is_refused() -> None:
 @given(st.integers(0, 120))
 def test_a_pickle_that_is_cut_off_is_told(length: int) -> None:
     raw = pickle.dumps({"version": "2.10", "entries": list(range(40)), "pg_config": {"0": {"ranks": "[0, 1]"}}}, 2)
-    with pytest.raises(ReprosError, match=r"^dump_0 is a truncated or damaged pickle"):
+    with pytest.raises(ReprosError, match=r"^dump_0 ") as error:
         read_plain(raw[: min(length, len(raw) - 1)], "dump_0")
+    assert error.value.__cause__ is not None, "it is damaged, and not refused"
 
 
 def test_a_place_in_the_memo_far_outside_makes_no_memory() -> None:
     raw = b"\x80\x02}r" + struct.pack("<I", 0xFFFFFFF0) + b"."
-    with pytest.raises(ReprosError, match="truncated or damaged"):
+    with pytest.raises(ReprosError, match=r"^dump_0 ") as error:
         read_plain(raw, "dump_0")
+    assert isinstance(error.value.__cause__, ValueError)
 
 
 @given(st.binary(max_size=200))

@@ -13,8 +13,8 @@ from repros.diagnose.match.hang import match_evidence
 from repros.diagnose.match.hang.disagree import DisagreementKind
 from repros.diagnose.match.hang.dumps import find_dumps, read_dumps
 from repros.diagnose.match.hang.find import Hang, find_hang
-from repros.engine.catalogue import load
 from tests.diagnose.match.hang.programs import DUMPS_LATER, LEAVES_EARLY, OTHER_CALL, SUBGROUP
+from tests.package_catalogue import load
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,10 @@
-"""The report of a hang: whole outputs."""
+"""The report of a hang, in one snapshot, and its JSON."""
 
 from __future__ import annotations
 
-from repros.diagnose.match.hang.find import find_hang
+from syrupy.assertion import SnapshotAssertion
+
+from repros.diagnose.match.hang.find import Hang, find_hang
 from repros.diagnose.match.hang.json_format import hang_to_json
 from repros.diagnose.match.hang.text import format_hang
 from tests.diagnose.match.hang.made import STACK, content, dumps_of, entry
@@ -13,19 +15,45 @@ LEFT = content([entry(1, frames=STACK)], {"0": [0, 1, 2]})
 MISSING = find_hang(dumps_of({0: WAITS, 1: LEFT}))
 
 
-def test_a_missing_rank() -> None:
-    assert (
-        format_hang(MISSING, 100).plain
-        == """\
-A hang: the other ranks wait for rank 1.
-missing   rank 1 never called all_reduce of 4x2 Float, number 2 of the default group
-waiting   rank 0, since 2023-11-14 22:13:20 UTC
-absent    rank 2: nothing in the dumps
-where     rank 1: after all_reduce of 4x2 Float in the default group, /home/user/train.py:31 step
-          rank 0: in all_reduce of 4x2 Float in the default group, /home/user/train.py:31 step
-There is no dump of rank 2, so the calls there are unknown. A process leaves no dump if it died, or
-if its watchdog could not write one."""
+TWO = {"0": [0, 1]}
+OTHER_CALLS = find_hang(
+    dumps_of(
+        {
+            0: content([entry(1, "barrier", state="scheduled", input_sizes=[[1]])], TWO),
+            1: content([entry(1, state="scheduled")], TWO),
+        }
     )
+)
+STUCK = find_hang(dumps_of({0: content([entry(1)], TWO), 1: content([entry(1, state="started")], TWO)}))
+NONE = find_hang(dumps_of({rank: content([entry(1)], TWO) for rank in (0, 1)}))
+RING = {"7": [0, 1], "0": [0, 1]}
+LOST = find_hang(
+    dumps_of(
+        {
+            0: content([entry(1, process_group=("7", ""), pg_id=1, state="scheduled")], RING),
+            1: content([entry(900)], RING),
+        }
+    )
+)
+
+
+def test_reports(snapshot: SnapshotAssertion) -> None:
+    log = next(log for log in read_public_logs() if log.name == "pytorch-152623").hang
+    reports = {
+        "different calls": format_hang(OTHER_CALLS, 100).plain,
+        "no hang": format_hang(NONE, 100).plain,
+        # The snapshot of `repros match` has the first line of these.
+        "a rank that is stuck": below(STUCK),
+        "the lines of the watchdog": below(log),
+        "a call that the ring buffer has lost": below(LOST),
+        "a rank without a dump": "\n".join(MISSING.notes),
+    }
+    assert snapshot == "\n\n".join(f"# {name}\n{text}" for name, text in reports.items())
+
+
+def below(hang: Hang) -> str:
+    """Return a report without its first line."""
+    return format_hang(hang, 100).plain.partition("\n")[2]
 
 
 def test_its_json() -> None:
@@ -63,53 +91,3 @@ def test_its_json() -> None:
         "reports": [],
         "notes": list(MISSING.notes),
     }
-
-
-def test_other_calls_and_ranks_that_stand_still() -> None:
-    groups = {"0": [0, 1]}
-    differ = find_hang(
-        dumps_of(
-            {
-                0: content([entry(1, "barrier", state="scheduled", input_sizes=[[1]])], groups),
-                1: content([entry(1, state="scheduled")], groups),
-            }
-        )
-    )
-    assert (
-        format_hang(differ, 100).plain
-        == """\
-A hang: the ranks call different collectives in the default group.
-differ    number 1 of the default group is not the same call on all ranks
-          rank 0: barrier of 1 Float
-          rank 1: all_reduce of 4x2 Float
-where     rank 0: in barrier of 1 Float in the default group
-          rank 1: in all_reduce of 4x2 Float in the default group"""
-    )
-    stuck = find_hang(dumps_of({0: content([entry(1)], groups), 1: content([entry(1, state="started")], groups)}))
-    assert (
-        format_hang(stuck, 100).plain
-        == """\
-A hang: the other ranks wait for rank 1.
-stuck     rank 1 has not completed all_reduce of 4x2 Float, number 1 of the default group; rank 0
-          has: a device or the network is stuck there
-where     rank 1: in all_reduce of 4x2 Float in the default group
-          rank 0: after all_reduce of 4x2 Float in the default group"""
-    )
-
-
-def test_a_log() -> None:
-    log = next(log for log in read_public_logs() if log.name == "pytorch-152623")
-    assert (
-        format_hang(log.hang, 100).plain
-        == """\
-A hang: the other ranks wait for rank 7.
-missing   rank 7 never called the next collective, number 183 of the group that torch compared
-waiting   ranks 0-6
-also      1 group in which all ranks wait
-where     rank 0: in ALLREDUCE of 6 elements, number 241; last enqueued 315, last completed 183"""
-    )
-
-
-def test_nothing_hangs() -> None:
-    both = find_hang(dumps_of({rank: content([entry(1)], {"0": [0, 1]}) for rank in (0, 1)}))
-    assert format_hang(both, 100).plain.splitlines()[0] == "No rank waits: every call in the dumps is completed."

@@ -2,12 +2,10 @@
 
 `tokens_added(model, number)`: `resize_token_embeddings` has made rows after the first `number`.
 `head_initialised(head)`: the layer `score` or `classifier` of a model, or a part of it, has its initial values.
-`tensors_saved(tensors)`: `safetensors.torch.save_file` has written them.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
@@ -25,9 +23,8 @@ _MARK = "_is_hf_initialized"
 
 
 def attach(watch: Watch) -> None:
-    """Observe a function or a class once its module is imported."""
+    """Observe models once their module is imported."""
     when_imported("transformers.modeling_utils", lambda module: _patch_model(watch, module.PreTrainedModel))
-    when_imported("safetensors.torch", lambda module: _patch_saving(watch, module))
 
 
 def _patch_model(watch: Watch, kind: type) -> None:
@@ -50,13 +47,6 @@ def _patch_model(watch: Watch, kind: type) -> None:
     around(kind, "resize_token_embeddings", before=lambda args, _: _rows_of(args[0]), after=resized)
     if hasattr(kind, "_initialize_weights"):
         around(kind, "_initialize_weights", before=beginning, after=begun)
-
-
-def _patch_saving(watch: Watch, module: ModuleType) -> None:
-    def saved(args: Args, kwargs: Kwargs, _: object) -> None:
-        watch.notify("tensors_saved", kwargs.get("tensors", args[0] if args else None))
-
-    around(module, "save_file", after=saved)
 
 
 def _rows_of(model: PreTrainedModel) -> int:

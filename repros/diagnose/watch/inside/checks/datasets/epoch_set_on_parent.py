@@ -78,7 +78,7 @@ class _Streams:
         self._watch = watch
         self._streams: weakref.WeakKeyDictionary[IterableDataset, _Stream] = weakref.WeakKeyDictionary()
 
-    def stream_derived(self, parent: IterableDataset, child: IterableDataset, method: str) -> None:
+    def stream_derived(self, parent: IterableDataset, method: str, child: IterableDataset) -> None:
         made = _Stream(self._streams.setdefault(parent, _Stream()), is_shuffled=method == "shuffle")
         if child is not parent:
             self._streams[child] = made

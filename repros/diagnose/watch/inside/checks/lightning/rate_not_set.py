@@ -36,7 +36,7 @@ def listen(watch: Watch) -> None:
     """Attach the check."""
     announced: weakref.WeakKeyDictionary[Optimizer, float] = weakref.WeakKeyDictionary()
 
-    def rate_found(trainer: Trainer, model: LightningModule, options: dict[str, Any], _: object) -> None:
+    def rate_found(trainer: Trainer, model: LightningModule, options: dict[str, Any]) -> None:
         if not options.get("update_attr"):
             return
         name = options.get("attr_name") or next(
