@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from repros.model.affected import Overlap, evaluate
 from repros.model.environment import Environment
-from repros.model.observation import Ending
-from repros.model.repro import Device, ExpectedOutcome, Repro, Signature, Variant
+from repros.model.kinds import Device, ExpectedOutcome
+from repros.model.raised import Ending
+from repros.model.repro import Repro, Signature, Variant
 
 
 @dataclass(frozen=True)

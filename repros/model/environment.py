@@ -10,8 +10,8 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from repros.model.affected import Overlap, Term
+from repros.model.kinds import Device
 from repros.model.packages import canonical_name, distributions_of
-from repros.model.repro import Device
 
 
 @dataclass(frozen=True)

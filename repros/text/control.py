@@ -23,8 +23,10 @@ _MOST_PASSES = 8
 """Nested sequences: the removal of one may create another. Of deeper ones, only control characters are removed."""
 
 
-_compiled = cache(re.compile)
-"""Compiles an expression when it is first needed: hardly any output has control characters."""
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    """Compile an expression when it is first needed: hardly any output has control characters."""
+    return re.compile(expression)
 
 
 def remove_sequences(text: str) -> str:

@@ -18,11 +18,12 @@ from repros.engine.plan import Selection, plan, select
 from repros.model import Cell, Device, Environment
 from repros.model.catalogue import Catalogue
 from tools.bench import figures, machine, table
-from tools.bench.kept import keep
+from tools.bench.kept import keep, read_kept
 from tools.bench.measure import Bench, measure_interleaved, memory_of
+from tools.bench.ratios import compare_ratios, measure_ratios
 from tools.bench.scale import BY_HAND, DEVICES, EVERY, measure_scale
 from tools.bench.simulated import measure_simulated
-from tools.bench.startup import startup_figures, time_startup
+from tools.bench.startup import ROUNDS, startup_figures, time_startup
 from tools.bench.watched import measure_watch
 
 FOUNDING = ("RPR-0001", "RPR-0002", "RPR-0003", "RPR-0004", "RPR-0005")
@@ -71,9 +72,11 @@ def main(rounds: int, stack: str, python: Path | None, all_cells: bool, no_sim: 
     signatures = [variant.signature for repro in catalogue for variant in repro.variants]
     report["signature_matches_per_second"] = figures.measure_matches_per_second(signatures)
     report["log_matching"] = figures.measure_log_matching()
-    report["startup"] = startup_figures(time_startup())
+    report["startup"] = startup_figures(time_startup(ROUNDS))
+    report["ratios"] = measure_ratios(ROUNDS)
     report["machine"] = observed.describe()
     report["targets"] = figures.compare_with_targets(report)
+    report["targets"] += compare_ratios(report["ratios"], read_kept().get("ratios", {}))
     keep(report, out)
     screen = Console()
     screen.print(table.report(report))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from repros.engine.evidence import StackStatus, measured_devices, stack_status
-from repros.model import Repro, Role, Stack, ranges
+from repros.model import Repro, Role, Stack, affected
 from tools.site.prose import inline
 from tools.site.source import Source
 
@@ -125,7 +125,7 @@ def _first_days(source: Source) -> dict[str, dt.date]:
 
 def affected_text(repro: Repro) -> str:
     """Return the affected releases on one line."""
-    return ranges.affected_text(repro.affected, repro.measurable)
+    return affected.affected_text(repro.affected, repro.measurable)
 
 
 def choices(repros: Iterable[Repro]) -> Mapping[str, list[str]]:

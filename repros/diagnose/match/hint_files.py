@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from repros.diagnose.match.hints import Hints
+from repros.diagnose.match.hints import NAME, Hints
 from repros.engine.values import Key, boolean, list_of, lower_case, match_text, quote, text
+from repros.model import Repro
 from repros.model.errors import ReprosError
 
 
@@ -34,9 +35,21 @@ _KEYS: Mapping[str, Key] = {
 }
 
 
+_NONE = Hints()
+
+
+def hints_of(repro: Repro) -> Hints:
+    """Return the hints in the nearest `match.toml`: in the folder of the repro's script, or in the one above it.
+
+    Raises:
+        ReprosError: the file is invalid; the message has its path, the table and what was expected.
+    """
+    folder = repro.path.parent
+    return (_read_cached(folder / NAME) or _read_cached(folder.parent / NAME)).get(repro.id, _NONE)
+
+
 @cache
-def read_cached(file: Path) -> Mapping[str, Hints]:
-    """Return the hints of a file, which is read once; none if it does not exist."""
+def _read_cached(file: Path) -> Mapping[str, Hints]:
     return read_hints(file) if file.is_file() else {}
 
 

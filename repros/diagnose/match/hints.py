@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from repros.model import Repro
-
 NAME = "match.toml"
 
 
@@ -55,18 +53,3 @@ class Hints:
     def needs_more(self) -> bool:
         """Whether a symptom counts only with a call or a word."""
         return bool(self.calls or self.words) and not self.usual_cause
-
-
-_NONE = Hints()
-
-
-def hints_of(repro: Repro) -> Hints:
-    """Return the hints in the nearest `match.toml`: in the folder of the repro's script, or in the one above it.
-
-    Raises:
-        ReprosError: the file is invalid; the message has its path, the table and what was expected.
-    """
-    from repros.diagnose.match.hint_files import read_cached  # noqa: PLC0415 - kept signatures have theirs
-
-    folder = repro.path.parent
-    return (read_cached(folder / NAME) or read_cached(folder.parent / NAME)).get(repro.id, _NONE)

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, groupby
 from typing import Any
 
-from repros.diagnose.match.hints import Hints, hints_of
+from repros.diagnose.match.hints import Hints
 from repros.engine.signature import END, matched_text, normalise
 from repros.model import ExpectedOutcome, Raised, Repro, Signature, Variant
 
@@ -55,6 +55,8 @@ class SignatureEntry:
     @cached_property
     def hints(self) -> Hints:
         """The repro's hints."""
+        from repros.diagnose.match.hint_files import hints_of  # noqa: PLC0415 - kept entries have their hints
+
         return hints_of(self.repro)
 
     @cached_property
@@ -140,14 +142,12 @@ class SignatureIndex:
         self.is_empty = not catalogue
         self.packages = frozenset[str]().union(*(repro.named_packages for repro in catalogue))
         """Canonical names of all packages that the repros name."""
-        self._entries: Sequence[SignatureEntry] = tuple(_signature_entries(catalogue))
+        self._entries: dict[int, SignatureEntry] = dict(enumerate(_signature_entries(catalogue)))
         self._by_word: dict[str, set[int]] = {}
         self._wordless: set[int] = set()
         self._by_class_name: dict[str, set[str]] = {}
         texts = [
-            (number, words)
-            for number, entry in enumerate(self._entries)
-            for words in _documented_words(entry.signature)
+            (number, words) for number, entry in self._entries.items() for words in _documented_words(entry.signature)
         ]
         frequency = Counter(word for _, words in texts for word in words)
         for number, words in texts:
@@ -156,28 +156,28 @@ class SignatureIndex:
                 self._by_word.setdefault(rarest, set()).add(number)
             else:
                 self._wordless.add(number)
-        for entry in self._entries:
+        for entry in self._entries.values():
             raises = entry.signature.raises or ""
             self._by_class_name.setdefault(_class_name(raises), set()).add(raises)
         self._by_part: dict[str, set[int]] = {}
-        for number, entry in enumerate(self._entries):
+        for number, entry in self._entries.items():
             for part in entry.parts:
                 self._by_part.setdefault(part, set()).add(number)
-        probes = {probe for entry in self._entries for text in _texts(entry) for probe in _probes(text)}
+        probes = {probe for entry in self._entries.values() for text in _texts(entry) for probe in _probes(text)}
         self._pairs = {first: frozenset(p[1] for p in probes if p[0] == first and p[1:]) for first, *_ in probes}
         self._fragments = tuple(probe for probe, *second in probes if not second)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the index with the entries of each repro as bytes."""
-        groups = [[*group] for _, group in groupby(self._entries, key=lambda entry: entry.repro.id)]
+        groups = [[*group] for _, group in groupby(self._entries.values(), key=lambda entry: entry.repro.id)]
         firsts = accumulate(map(len, groups[:-1]), initial=0)
         kept = [(first, pickle.dumps(group, 5)) for first, group in zip(firsts, groups, strict=bool(groups))]
-        return {**vars(self), "_entries": (len(self._entries), kept)}
+        return {**vars(self), "_entries": kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the state of another index; its entries are read when they are needed."""
         vars(self).update(state)
-        self._entries = _KeptEntries(*state["_entries"])
+        self._entries = _KeptEntries(state["_entries"])
 
     def may_match(self, text: str) -> bool:
         """Whether a text has a probe of a documented text; much faster than a match."""
@@ -232,23 +232,18 @@ class SignatureIndex:
         return self._wordless.union(*(self._by_word[word] for word in words))
 
 
-class _KeptEntries(Sequence[SignatureEntry]):
-    """The entries of a pickled index, which are read when they are needed."""
+class _KeptEntries(dict[int, SignatureEntry]):
+    """The entries of a pickled index by number, which are read when they are needed."""
 
-    def __init__(self, size: int, kept: Iterable[tuple[int, bytes]]) -> None:
-        self._size = size
-        self._kept = tuple(kept)
-        self._read: dict[int, SignatureEntry] = {}
+    def __init__(self, kept: Sequence[tuple[int, bytes]]) -> None:
+        super().__init__()
+        self._kept = kept
 
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, number: int) -> SignatureEntry:  # type: ignore[override] - an index takes no slices
-        if number not in self._read:
-            first, blob = self._kept[bisect_right(self._kept, number, key=lambda group: group[0]) - 1]
-            # All entries of a repro at once, so that they share it; the index is from the user's own cache.
-            self._read.update(enumerate(pickle.loads(blob), first))  # noqa: S301
-        return self._read[number]
+    def __missing__(self, number: int) -> SignatureEntry:
+        first, blob = self._kept[bisect_right(self._kept, number, key=lambda group: group[0]) - 1]
+        # All entries of a repro at once, so that they share it; the index is from the user's own cache.
+        self.update(enumerate(pickle.loads(blob), first))  # noqa: S301
+        return self[number]
 
 
 def _signature_entries(repros: Iterable[Repro]) -> Iterator[SignatureEntry]:

@@ -15,7 +15,6 @@ from repros.diagnose.match import (
     Occurrence,
     RuledOut,
 )
-from repros.diagnose.match.hints import hints_of
 from repros.model import Repro, Role, Variant
 from repros.model.affected import affected_text, every_release_of
 from repros.model.packages import canonical_name
@@ -131,6 +130,8 @@ def other_causes(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _signs_text(repro: Repro) -> str:
+    from repros.diagnose.match.hint_files import hints_of  # noqa: PLC0415 - few logs have such a symptom
+
     *words, last = (f"`{word.strip()}`" for word in hints_of(repro).words or hints_of(repro).calls)
     return f"{repro.id}, {repro.title}: look for {' or '.join(filter(None, (', '.join(words), last)))} in the log"
 

@@ -18,7 +18,8 @@ from typing import Any
 
 from repros.engine.header.block import HeaderBlock, HeaderError
 from repros.engine.header.keys import NAME, REPRO, flattened, parsed, requirements, variant_keys
-from repros.model.repro import ExpectedOutcome, FailureKind, Repro, Signature, Upstream, Variant
+from repros.model.kinds import ExpectedOutcome, FailureKind
+from repros.model.repro import Repro, Signature, Upstream, Variant
 from repros.model.settings import PACKAGE, CatalogueLocations
 
 __all__ = ["HeaderError", "has_header", "read", "restated_keys"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from repros.diagnose.match import match_log
-from repros.diagnose.match.hint_files import read_hints
-from repros.diagnose.match.hints import NAME, Hints, hints_of
+from repros.diagnose.match.hint_files import hints_of, read_hints
+from repros.diagnose.match.hints import NAME, Hints
 from repros.diagnose.match.log import decode_lines
 from repros.engine.catalogue import load
 from repros.model.errors import ReprosError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from repros.diagnose.match import Confidence, LogMatch, match_log
-from repros.diagnose.match.hints import hints_of
+from repros.diagnose.match.hint_files import hints_of
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.text import format_match
 from tests.package_catalogue import load

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from repros.engine.catalogue import load
 from repros.engine.digest.inputs import SIM
 from repros.model import Signature
 from tools.bench import figures, machine, simulated_table, table
 from tools.bench.measure import Sample, Series
-from tools.bench.startup import PASS, compare_startup, startup_figures, time_startup
+from tools.bench.ratios import Ratio, compare_ratios, ratio_figures
+from tools.bench.startup import PASS, compare_startup, startup_figures, time_startup, write_catalogue
 from tools.bench.watched import compare_watch, watched_figures
 
 
@@ -74,6 +76,23 @@ def test_start_up_is_compared_with_that_of_python_in_the_same_round() -> None:
     }
     (target,) = compare_startup(STARTUP)
     assert (target["measured"], target["met"]) == ("0.22 s, 11.0x python -c pass", True)
+
+
+def test_a_ratio_is_compared_with_its_limit_and_with_the_kept_one() -> None:
+    pairs = [(cost, 10.0) for cost in (30.0, 40.0, 50.0, 60.0, 900.0)]  # other load doubled neither of a pair
+    measured = {
+        what: ratio_figures(Ratio(what, pairs, wanted)) for what, wanted in (("a", 5.0), ("b", 4.9), ("c", None))
+    }
+    assert measured["a"] == {"median": 5.0, "low": 4.0, "high": 6.0, "pairs": 5, "wanted": 5.0}
+    kept = {"a": {"median": 3.9, "high": 4.0}, "b": {"median": 9.0, "high": 9.0}, "c": {"median": 3.0, "high": 3.9}}
+    assert [target["met"] for target in compare_ratios(measured, kept)] == [True, False, False]
+    assert [target["met"] for target in compare_ratios(measured, {})] == [True, False, True]
+
+
+def test_the_large_catalogue_has_as_many_failures(tmp_path: Path) -> None:
+    write_catalogue(tmp_path, 200)
+    found = load([tmp_path])
+    assert (len(found.repros), found.clashes) == (200, ())
 
 
 def test_the_accelerators_page_has_the_kept_figures() -> None:

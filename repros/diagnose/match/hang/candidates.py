@@ -14,7 +14,7 @@ from repros.diagnose.match.candidates import sort_candidates
 from repros.diagnose.match.hang.calls import PythonFrame
 from repros.diagnose.match.hang.disagree import DisagreementKind
 from repros.diagnose.match.hang.find import Hang
-from repros.diagnose.match.hints import hints_of
+from repros.diagnose.match.hint_files import hints_of
 from repros.diagnose.match.index import SignatureEntry, SignatureMatch
 from repros.model import Ending, ExpectedOutcome, Raised, Repro
 
