@@ -100,18 +100,18 @@ def test_a_name_and_its_first_words_choose(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"),
+    ("name", "nearest"),
     [
-        ("evalmode", "did you mean 'eval_mode'?"),
-        ("gradient", "did you mean 'gradients'?"),
-        ("gradients_differ_bypased", "did you mean 'gradients_differ_bypassed'?"),
-        ("eval_", "did you mean 'eval_mode'?"),
-        ("xyzzy", f"known: {NAMES[0]}, "),
-        ("", f"known: {NAMES[0]}, "),
+        ("evalmode", "'eval_mode'?"),
+        ("gradient", "'gradients'?"),
+        ("gradients_differ_bypased", "'gradients_differ_bypassed'?"),
+        ("eval_", "'eval_mode'?"),
+        ("xyzzy", f" {NAMES[0]}, "),
+        ("", f" {NAMES[0]}, "),
     ],
 )
-def test_a_name_that_chooses_nothing_is_refused_with_the_nearest(name: str, hint: str) -> None:
-    with pytest.raises(UnknownNameError, match=re.escape(f"unknown check {name!r}; {hint}")):
+def test_a_name_that_chooses_nothing_is_refused_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"{name!r}.*{re.escape(nearest)}"):
         refuse_unknown_checks(["state", name])
 
 
@@ -121,7 +121,7 @@ def test_the_command_refuses_it_before_the_program_starts(
 ) -> None:
     program = f"open({str(tmp_path / 'started')!r}, 'w')"
     assert main(["watch", option, "eval_mod", "--", sys.executable, "-c", program]) == 2
-    assert capfd.readouterr().err == "repros: unknown check 'eval_mod'; did you mean 'eval_mode'?\n"
+    assert re.search("'eval_mod'.*'eval_mode'", capfd.readouterr().err)
     assert not (tmp_path / "started").exists()
 
 
@@ -129,12 +129,12 @@ def test_the_pytest_plugin_refuses_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "--rootdir", ".", "--repro-watch", "--repro-watch-skip", "eval_mod"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "--repro-watch-skip: unknown check 'eval_mod'; did you mean 'eval_mode'?" in done.stderr
+    assert re.search("--repro-watch-skip: .*'eval_mod'.*'eval_mode'", done.stderr)
 
 
 @pytest.mark.parametrize("options", [{"only": ["eval_mod"]}, {"skip": ["eval_mod"]}, {"only": "eval_mode"}], ids=str)
 def test_the_block_refuses_it(options: Any) -> None:
-    with pytest.raises(UnknownNameError, match="unknown check"), watching(**options):
+    with pytest.raises(UnknownNameError), watching(**options):
         pytest.fail("the block has begun")
 
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from repros.diagnose.watch import inside
 from repros.diagnose.watch.events import EventFolder
@@ -93,12 +92,13 @@ def test_what_several_ranks_have_written_comes_in_their_order(tmp_path: Path) ->
     assert polled == [(0, 1), (0, 2), (1, 1), (1, 2), (None, 1), (None, 2)]
 
 
-def test_an_event_that_cannot_be_understood_costs_itself_alone(sentences: SnapshotAssertion) -> None:
+def test_an_event_that_cannot_be_understood_costs_itself_alone() -> None:
     made = report()
     made.take({"event": "digest", "pid": 1})
     made.take({"event": "start", "pid": 2})
     assert made.processes == {1, 2}
-    assert list(format_summary(made)) == sentences
+    failed, _ = format_summary(made)
+    assert "KeyError: 'pending'" in failed
 
 
 def test_lost_events_and_files_that_cannot_be_read_are_told_once(tmp_path: Path) -> None:
