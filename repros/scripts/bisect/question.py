@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -27,61 +26,6 @@ from repros.scripts.bisect.imports import ImportFailure, imported_modules, is_do
 
 ANSWERS = Path(".repros/bisect")
 """Folder of the bisections' answers and logs, relative to the working directory."""
-
-
-class ReleaseQuestion(Protocol):
-    """A question about the releases of a package, whatever program is run on each of them."""
-
-    @property
-    def device(self) -> Device:
-        """The device to run on."""
-
-    @property
-    def stack(self) -> Stack:
-        """The source of all other packages."""
-
-    @property
-    def package(self) -> str:
-        """Canonical name."""
-
-    @property
-    def releases(self) -> Sequence[PackageRelease]:
-        """All candidates, oldest first."""
-
-    @property
-    def modules(self) -> Sequence[str]:
-        """The modules that must be importable for a release to be examined."""
-
-    @property
-    def reported_packages(self) -> frozenset[str]:
-        """Canonical names of the packages whose versions an answer records."""
-
-    def is_documented(self, failure: ImportFailure) -> bool:
-        """Return whether a failed import is the failure in question, which then has to be run."""
-
-    def why_unavailable(self, environment: Environment) -> str | None:
-        """Return why nothing can be run in an environment; None if it can."""
-
-    def examine(
-        self, environment: Environment, gpus: tuple[str, ...], folder: Path, processes: Processes
-    ) -> Examination:
-        """Run until enough runs on a release agree.
-
-        Args:
-            environment: the environment with the release.
-            gpus: the GPUs to use; empty: the first of this machine.
-            folder: for logs.
-            processes: receives the processes that are started.
-
-        Raises:
-            CancelledError: the bisection has ended.
-        """
-
-    def name(self, release: PackageRelease) -> str:
-        """Return a release as a requirement: `lightning==2.0.1`."""
-
-    def key(self, release: PackageRelease) -> str:
-        """Return a digest of everything that a release's answer depends on."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +80,17 @@ class Question:
     def examine(
         self, environment: Environment, gpus: tuple[str, ...], folder: Path, processes: Processes
     ) -> Examination:
-        """Run the cell; :class:`ReleaseQuestion` explains the arguments."""
+        """Run the cell until enough runs agree.
+
+        Args:
+            environment: the environment with the release.
+            gpus: the GPUs to use; empty: the first of this machine.
+            folder: for logs.
+            processes: receives the processes that are started.
+
+        Raises:
+            CancelledError: the bisection has ended.
+        """
         cell = self._plan(environment)
         assert isinstance(cell, Cell), "an unavailable cell is not examined"
         return examine_cell(replace(cell, gpus=gpus), folder, processes)
