@@ -25,10 +25,9 @@ from repros.cli.shared.streams import echo_json
 from repros.model import Device, Repro
 from repros.model.errors import ReprosError, UnknownNameError
 from repros.model.settings import CatalogueLocations
-from repros.scripts.bisect.ask import ask, choose_cell
 from repros.scripts.bisect.bisection import run_bisection
 from repros.scripts.bisect.pool import LocalPool, OpenPool
-from repros.scripts.bisect.question import Question
+from repros.scripts.bisect.question import Question, ask, choose_cell
 from repros.scripts.bisect.record import bisection_record
 from repros.scripts.bisect.record import keep as keep_bisection
 from repros.scripts.bisect.text import describe_outcome, describe_steps

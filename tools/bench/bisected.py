@@ -25,9 +25,8 @@ from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import ReportProgress
 from repros.engine.probe import probe
 from repros.model import Device
-from repros.scripts.bisect.ask import ask, choose_cell
 from repros.scripts.bisect.imports import ImportMemory
-from repros.scripts.bisect.question import Question
+from repros.scripts.bisect.question import Question, ask, choose_cell
 from repros.scripts.bisect.runner import ReleaseRunner
 from repros.scripts.bisect.swap import Swap
 from tools.bench import machine

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from repros.advise.audit.overlap import compare_ranges
 from repros.model.affected import Overlap
 from repros.model.packages import distributions_of
+from repros.model.ranges import sample
 
 
 @dataclass(frozen=True)
@@ -119,3 +119,22 @@ class Subject:
         constraints = self.constraints_on(canonicalize_name(requirement.name))
         known = {constraint.overlap_with(requirement.specifier) for constraint in constraints} - {Overlap.UNKNOWN}
         return Overlap.SOME if len(known) > 1 else next(iter(known), Overlap.ALL)
+
+
+@cache
+def compare_ranges(allowed: SpecifierSet, affected: SpecifierSet) -> Overlap:
+    """Return the overlap of the releases in `allowed` with `affected`.
+
+    The published versions are unknown here, so the result is about all possible releases and the ranges' own versions.
+    """
+    candidates = [version for version in sample(allowed, affected) if _contains(allowed, version)]
+    if not candidates:
+        return Overlap.UNKNOWN
+    inside = {_contains(affected, version) for version in candidates}
+    if len(inside) > 1:
+        return Overlap.SOME
+    return Overlap.ALL if True in inside else Overlap.NONE
+
+
+def _contains(releases: SpecifierSet, version: Version) -> bool:
+    return releases.contains(version, prereleases=True)

@@ -25,8 +25,8 @@ from repros.engine.run_options import Observer, RunOptions
 from repros.engine.stacks import stack
 from repros.model import CellResult, Repro, Stack, Verdict
 from repros.model.catalogue import Catalogue
-from repros.scripts.bisect.ask import ask, choose_cell, claimed_packages
 from repros.scripts.bisect.bisection import Bisection, run_bisection
+from repros.scripts.bisect.question import ask, choose_cell, claimed_packages
 from repros.scripts.bisect.record import keep, kept_record
 
 RESULTS = Path(".repros/check.jsonl")

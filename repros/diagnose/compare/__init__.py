@@ -2,7 +2,7 @@
 
 The processes of both programs record their steps, evaluations and final states
 (:mod:`repros.diagnose.compare.inside`). `recording` runs a program and reads its recording in order; `layout` joins the
-ranks and accumulated passes of a step, `ends` pairs the final states; `tolerance` computes the rounding differences to
-expect and `tolerance_check` applies them; `batches` and `differ` compare two steps in the order of causes; `run`
-compares two recordings up to the first `difference`, with `notes`. `text` and `json_format` present the result.
+ranks and accumulated passes of a step; `tolerance` computes the rounding differences to expect and `tolerance_check`
+applies them; `batches` and `differ` compare two steps, or final states, in the order of causes; `run` compares two
+recordings up to the first `difference`, with notes. `text` and `json_format` present the result.
 """

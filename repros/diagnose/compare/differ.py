@@ -9,19 +9,23 @@ each optimizer's options and state.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from repros.diagnose.compare.batches import SeenRows, are_in_order, common_inputs, compare_batches, renamed, rows_of
 from repros.diagnose.compare.difference import Difference
-from repros.diagnose.compare.ends import common_ends, optimizers_of
 from repros.diagnose.compare.layout import Pair, loss_pairs, output_pairs, tensor_pairs
-from repros.diagnose.compare.options import differing_option, list_names
 from repros.diagnose.compare.recording import END, EVALUATION, STEP, RecordedStep
 from repros.diagnose.compare.summaries import ZERO
 from repros.diagnose.compare.tolerance import Tolerance, at_least, tolerance_of
 from repros.diagnose.compare.tolerance_check import LargestDifference, ToleranceCheck
+
+_NAMES = {"lr": "learning rate", "weight_decay": "weight decay"}
+_SAME = 1e-9
+"""Relative difference between two rates computed in different ways, in double precision."""
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -192,3 +196,106 @@ def _compare_trained(one: RecordedStep, other: RecordedStep) -> Difference | Non
         return None
     texts = tuple(list_names(sorted(names[mine] - names[1 - mine])) for mine in (0, 1))
     return Difference("trained", "parameters that require a gradient in one run alone", (texts[0], texts[1]))
+
+
+def common_ends(one: RecordedStep, other: RecordedStep) -> tuple[RecordedStep, RecordedStep]:
+    """Return two final states with the tensors that all ranks of both have equally often, each with a unique name.
+
+    A program may create several models with parameters of the same name, which are numbered in order of creation. If
+    one run has more of them than the other, it is unknown which of them correspond.
+    """
+    fields = _common(one, other)
+    first, second = (
+        replace(step, ranks=tuple({**rank, **_only(rank, fields)} for rank in step.ranks)) for step in (one, other)
+    )
+    return first, second
+
+
+def _common(one: RecordedStep, other: RecordedStep) -> dict[str, dict[str, int]]:
+    ranks = [*one.ranks, *other.ranks]
+    common: dict[str, dict[str, int]] = {}
+    for field in ("parameters", "buffers"):
+        counts = [{name: len(summaries) for name, summaries in rank[field].items()} for rank in ranks]
+        common[field] = {name: size for name, size in counts[0].items() if all(n.get(name) == size for n in counts)}
+    return common
+
+
+def _only(rank: Any, fields: dict[str, dict[str, int]]) -> dict[str, Any]:
+    return {
+        field: {
+            name if number == 0 else f"{name} ({number + 1})": summary
+            for name in sizes
+            for number, summary in enumerate(rank[field][name])
+        }
+        for field, sizes in fields.items()
+    }
+
+
+def optimizers_of(one: RecordedStep, other: RecordedStep) -> Iterator[tuple[RecordedStep, RecordedStep]]:
+    """Yield the optimizers of two final states in pairs, each in the form of a step, if all ranks have equally many."""
+    counts = {len(rank["optimizers"]) for step in (one, other) for rank in step.ranks}
+    if len(counts) == 1:
+        for number in range(*counts):
+            first, second = (
+                replace(step, ranks=tuple({"optimizer": number, **rank["optimizers"][number]} for rank in step.ranks))
+                for step in (one, other)
+            )
+            yield first, second
+
+
+def differing_option(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> Difference | None:
+    """Return the first difference of two lists of groups, the learning rate's before that of other options.
+
+    Args:
+        one: groups with their `options` and the `names` of their parameters, of all ranks.
+        other: those of the second run.
+    """
+    options = [_by_parameter(groups) for groups in (one, other)]
+    only = [[name for name in options[mine] if name not in options[1 - mine]] for mine in (0, 1)]
+    common = [name for name in options[0] if name in options[1]]
+    differences = [one for name in common for one in _differences(name, options[0][name], options[1][name])]
+    differences.sort(key=lambda difference: difference[0] != "lr")
+    if differences:
+        option, name, values = differences[0]
+        same = sum(difference[0] == option and difference[2] == values for difference in differences)
+        of = f"{same} parameters" if same > 1 else name
+        title = _NAMES.get(option, option)
+        return Difference(title, f"{title} of {of}", values)
+    if any(only):
+        texts = tuple(map(list_names, only))
+        return Difference(
+            "parameters trained", "parameters that the optimizer has in one run alone", (texts[0], texts[1])
+        )
+    return None
+
+
+def _by_parameter(groups: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {name: group["options"] for group in groups for name in group["names"]}
+
+
+def _differences(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, tuple[str, str]]]:
+    return [
+        (option, name, (_text(one[option]), _text(other[option])))
+        for option in one
+        if option in other and not _is_same(one[option], other[option])
+    ]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=_SAME)
+    return bool(one == other)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return the first of several names as a text."""
+    if not names:
+        return "no others"
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

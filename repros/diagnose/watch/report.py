@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from repros import inside
-from repros.diagnose.match import LogFailure
+from repros.diagnose.match import Candidate, ChainLink, LogFailure, SignatureIndex
+from repros.diagnose.match.candidates import find_candidates
 from repros.diagnose.watch import inside as observation
 from repros.diagnose.watch.compare import Comparison
-from repros.diagnose.watch.crash import find_crashes
 from repros.diagnose.watch.events import Event
 from repros.diagnose.watch.finding import Finding, from_event
 from repros.diagnose.watch.identify import CRASH, Identified, identify
 from repros.diagnose.watch.inside.check import is_chosen
 from repros.diagnose.watch.names import FIRST_NAN
+from repros.engine.causes import is_consequence
 from repros.model import Raised, Repro
 from repros.simulated_gpus import import_hooks
 
@@ -29,9 +30,11 @@ _OURS = (
     import_hooks.__file__,
     "<",
 )
-"""Path prefixes of our own frames; the last is that of `watch/inside/observe/frames.py`."""
+"""Path prefixes of our own frames; the last is that of `watch/inside/observe/compiling.py`."""
 _PACKAGES = "site-packages"
 """A part of the paths of libraries; the watch itself lies elsewhere, and is in the stack of a backward."""
+_SIGNALLED = {"KeyboardInterrupt", "SignalException"}
+"""Exceptions that a signal raises in the program and in torchrun's agent: no failures of their own."""
 
 
 class Report:
@@ -151,3 +154,36 @@ def _crash(failure: LogFailure, raised: Raised, event: Event) -> Finding:
     place = next((frame for frame in reversed(frames) if not frame.startswith(_OURS) and _PACKAGES not in frame), None)
     message = textwrap.shorten(raised.message, _LONGEST_MESSAGE)
     return from_event({**event, "check": CRASH, "text": f"{raised.name}: {message}"}, place=place)
+
+
+def failures_of(events: Iterable[Event]) -> tuple[LogFailure, ...]:
+    """Return the exception chains of the processes that raised, each chain once with all ranks that raised it."""
+    by_chain: dict[tuple[tuple[str, str], ...], tuple[list[ChainLink], list[str]]] = {}
+    for event in events:
+        links = [ChainLink(_raised(link), 0, has_traceback=True) for link in event["chain"]]
+        if not links:
+            continue
+        key = tuple((link.raised.type, link.raised.message) for link in links)
+        _, labels = by_chain.setdefault(key, (links, []))
+        if event.get("rank") is not None:
+            labels.append(f"rank {event['rank']}")
+    return tuple(LogFailure(tuple(links), tuple(dict.fromkeys(labels))) for links, labels in by_chain.values())
+
+
+def find_crashes(
+    events: Sequence[Event], catalogue: Iterable[Repro]
+) -> tuple[tuple[Candidate, ...], tuple[LogFailure, ...]]:
+    """Return the repros that the exceptions may be, and the failures that are not another process's consequence."""
+    failures = failures_of(events)
+    versions = {name: (version,) for event in events for name, version in event.get("versions", {}).items()}
+    candidates, _ = find_candidates(failures, SignatureIndex(catalogue), versions)
+    causes = [failure for failure in failures if not all(_is_consequence(link.raised) for link in failure.links)]
+    return candidates, tuple(causes)
+
+
+def _is_consequence(raised: Raised) -> bool:
+    return is_consequence(raised) or raised.name.rpartition(".")[2] in _SIGNALLED
+
+
+def _raised(link: Event) -> Raised:
+    return Raised(link["type"], tuple(link["bases"]), link["message"], tuple(link["frames"]), link["via"])

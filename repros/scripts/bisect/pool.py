@@ -22,8 +22,8 @@ from repros.engine.probe import probe
 from repros.model import Device
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.imports import ImportMemory
-from repros.scripts.bisect.question import ReleaseQuestion
 from repros.scripts.bisect.runner import ReleaseRunner
+from repros.scripts.bisect.script.question import ReleaseQuestion
 
 JOB_MEMORY = 2 * 10**9
 """Memory of a job in bytes: the imports of a server, and the ranks that it forks."""

@@ -15,8 +15,8 @@ from repros.engine.environments.uv import ReportProgress
 from repros.scripts.bisect.answers import ReleaseAnswer, append_answer, read_answers
 from repros.scripts.bisect.imports import ImportMemory
 from repros.scripts.bisect.pool import LocalPool, OpenPool, Q
-from repros.scripts.bisect.question import ReleaseQuestion
 from repros.scripts.bisect.runner import no_answer, recall
+from repros.scripts.bisect.script.question import ReleaseQuestion
 from repros.scripts.bisect.search import Answer
 
 

@@ -1,4 +1,4 @@
-"""The question that a bisection answers: which releases of a package show a variant's failure on a stack."""
+"""The question that a bisection answers: which releases of a package show a failure on a stack, and how it is asked."""
 
 from __future__ import annotations
 
@@ -7,77 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from repros.engine.digest.inputs import inputs
 from repros.engine.environment import locked_environment
 from repros.engine.environments.processes import Processes
-from repros.engine.environments.releases import PackageRelease
-from repros.engine.plan import CellSpec, plan
-from repros.model import Cell, Device, Environment, Stack, Unavailable
+from repros.engine.environments.releases import PackageRelease, candidate_releases, fetch_files
+from repros.engine.plan import CellSpec, Selection, plan, select
+from repros.engine.stacks import stack
+from repros.model import Cell, Device, Environment, ExpectedOutcome, Repro, Stack, Unavailable
+from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
+from repros.model.settings import PACKAGE, CatalogueLocations
 from repros.scripts.bisect.examine import MAX_RUNS, NEEDED_RUNS, Examination, examine_cell
 from repros.scripts.bisect.imports import ImportFailure, imported_modules, is_documented
 
 ANSWERS = Path(".repros/bisect")
 """Folder of the bisections' answers and logs, relative to the working directory."""
-
-
-class ReleaseQuestion(Protocol):
-    """A question about the releases of a package, whatever program is run on each of them."""
-
-    @property
-    def device(self) -> Device:
-        """The device to run on."""
-
-    @property
-    def stack(self) -> Stack:
-        """The source of all other packages."""
-
-    @property
-    def package(self) -> str:
-        """Canonical name."""
-
-    @property
-    def releases(self) -> Sequence[PackageRelease]:
-        """All candidates, oldest first."""
-
-    @property
-    def modules(self) -> Sequence[str]:
-        """The modules that must be importable for a release to be examined."""
-
-    @property
-    def reported_packages(self) -> frozenset[str]:
-        """Canonical names of the packages whose versions an answer records."""
-
-    def is_documented(self, failure: ImportFailure) -> bool:
-        """Return whether a failed import is the failure in question, which then has to be run."""
-
-    def why_unavailable(self, environment: Environment) -> str | None:
-        """Return why nothing can be run in an environment; None if it can."""
-
-    def examine(
-        self, environment: Environment, gpus: tuple[str, ...], folder: Path, processes: Processes
-    ) -> Examination:
-        """Run until enough runs on a release agree.
-
-        Args:
-            environment: the environment with the release.
-            gpus: the GPUs to use; empty: the first of this machine.
-            folder: for logs.
-            processes: receives the processes that are started.
-
-        Raises:
-            CancelledError: the bisection has ended.
-        """
-
-    def name(self, release: PackageRelease) -> str:
-        """Return a release as a requirement: `lightning==2.0.1`."""
-
-    def key(self, release: PackageRelease) -> str:
-        """Return a digest of everything that a release's answer depends on."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +80,17 @@ class Question:
     def examine(
         self, environment: Environment, gpus: tuple[str, ...], folder: Path, processes: Processes
     ) -> Examination:
-        """Run the cell; :class:`ReleaseQuestion` explains the arguments."""
+        """Run the cell until enough runs agree.
+
+        Args:
+            environment: the environment with the release.
+            gpus: the GPUs to use; empty: the first of this machine.
+            folder: for logs.
+            processes: receives the processes that are started.
+
+        Raises:
+            CancelledError: the bisection has ended.
+        """
         cell = self._plan(environment)
         assert isinstance(cell, Cell), "an unavailable cell is not examined"
         return examine_cell(replace(cell, gpus=gpus), folder, processes)
@@ -206,3 +164,56 @@ def find_release(package: str, releases: Sequence[PackageRelease], version: Vers
             return release
     expected = f"a release from {releases[0].version} to {releases[-1].version}" if releases else "another package"
     raise ReprosError(f"{package} {version} cannot be tried here; expected {expected}.")
+
+
+def choose_cell(
+    catalogue: Catalogue,
+    repro: Repro,
+    variant: str = "failing",
+    strategy: str | None = None,
+    device: str | None = None,
+) -> CellSpec:
+    """Return the spec of the cell to run, preferably one that needs no GPU.
+
+    Raises:
+        ReprosError: the variant is a fix, or nothing fits.
+    """
+    devices = (Device(device),) if device else ()
+    strategies = (strategy,) if strategy else ()
+    specs = select(catalogue, Selection((repro.id,), (variant,), strategies, devices))
+    spec = min(specs, key=lambda spec: spec.device is Device.CUDA)
+    if spec.variant.outcome is ExpectedOutcome.PASSES:
+        raise ReprosError(f"{repro.id} {spec.variant.name} is a fix; expected a variant that fails.")
+    return spec
+
+
+def ask(
+    spec: CellSpec,
+    package: str,
+    stack_name: str | None = None,
+    good: Version | None = None,
+    bad: Version | None = None,
+    oldest: Version | None = None,
+    newest: Version | None = None,
+    places: CatalogueLocations = PACKAGE,
+) -> Question:
+    """Return the question for the releases on the index; :func:`build_question` explains the arguments."""
+    chosen = stack(stack_name or spec.repro.home, places)
+    requirements = (*spec.repro.dependencies, *spec.variant.requires)
+    keep = [version for version in (good, bad) if version]
+    releases = candidate_releases(package, fetch_files(package), chosen.python, requirements, keep=keep)
+    return build_question(spec, chosen, package, releases, good, bad, oldest, newest)
+
+
+def claimed_packages(repro: Repro) -> list[str]:
+    """Return the packages whose affected range has an end that is not merely what the script needs to run."""
+    needed = (*repro.dependencies, *repro.requires)
+    claimed = []
+    for requirement in (term.requirement for condition in repro.failing.affected for term in condition.terms):
+        name = str(canonicalize_name(requirement.name))
+        bounds = {
+            str(specifier) for other in needed if canonicalize_name(other.name) == name for specifier in other.specifier
+        }
+        if {str(specifier) for specifier in requirement.specifier} - bounds and name != "python":
+            claimed.append(name)
+    return list(dict.fromkeys(claimed))

@@ -14,7 +14,7 @@ from repros.model import Device, Environment
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.examine import Examination
 from repros.scripts.bisect.imports import ImportFailure, ImportMemory, try_imports
-from repros.scripts.bisect.question import ReleaseQuestion
+from repros.scripts.bisect.script.question import ReleaseQuestion
 from repros.scripts.bisect.search import Answer
 from repros.scripts.bisect.swap import Swap
 

@@ -3,7 +3,7 @@
 The steps: `candidates` runs scripts as `repros try` does; `interestingness` finds the failure of the original
 (`failure`) and tests candidates for it; `search` tries candidates that reduction passes propose (`passes`, on `code`,
 a parsed source): without statements (`statements`), block headers (`blocks`), arguments or wrapping calls
-(`expressions`), with constants and command-line arguments inlined (`inlining`), with smaller numbers (`numbers`). A
+(`expressions`), with constants and command-line arguments inlined (`inlining`), with smaller numbers. A
 candidate that is not valid Python or uses undefined names (`names`) is rejected before any run. `layout` formats the
 result.
 

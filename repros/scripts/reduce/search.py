@@ -1,22 +1,22 @@
-"""The search for a smaller script: the choice and order of candidates, and its time limit."""
+"""The search for a smaller script: the choice and order of candidates, with smaller numbers, and its time limit."""
 
 from __future__ import annotations
 
+import ast
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from repros.scripts.reduce import numbers
-from repros.scripts.reduce.attributes import OfClass, SelfValues, Subclasses
+from repros.scripts.reduce.attributes import Chains, OfClass, Parts, SelfValues, Subclasses
 from repros.scripts.reduce.blocks import Called, Flattened, Guards, Unwrapped
-from repros.scripts.reduce.code import Code, read
+from repros.scripts.reduce.code import Code, Edit, in_text, read
 from repros.scripts.reduce.expressions import Annotations, Elements, Values
 from repros.scripts.reduce.imports import Merged, Paths, imports_of
 from repros.scripts.reduce.inlining import CommandLine, Constants, Defaults, Once
 from repros.scripts.reduce.layout import count_lines, tidy
-from repros.scripts.reduce.modules import Chains, Parts
 from repros.scripts.reduce.names import names_of
 from repros.scripts.reduce.parameters import Parameters, Returned
 from repros.scripts.reduce.passes import ReductionPass
@@ -29,6 +29,7 @@ _DEEPEST = 6
 
 IsInteresting = Callable[[str, int], bool]
 """Runs a source on a number of ranks; returns whether it fails as the original does."""
+_LARGEST = 10**12
 
 
 def _always(_source: str, _ranks: int) -> bool:
@@ -134,10 +135,10 @@ class Search:
 
     def _smaller_numbers(self) -> None:
         code, position = Code(self.source), 0
-        while position < len(groups := list(numbers.groups(code))):
-            number, nodes = groups[position]
-            for candidate in numbers.smaller(number):
-                if self._take(numbers.render(code, nodes, candidate)):
+        while position < len(found := list(groups(code))):
+            number, nodes = found[position]
+            for candidate in smaller(number):
+                if self._take(render(code, nodes, candidate)):
                     code, position = Code(self.source), -1 if position == 0 else position - 1
                     break
             position += 1
@@ -220,3 +221,30 @@ def values() -> list[ReductionPass[Any]]:
         *(Constants(), Defaults(), Parts(), Chains(), SelfValues(), OfClass(), Subclasses(), unread),
         *(Values(), Returned(), Once(), Unbound(), unread, Paths(), Merged()),
     ]
+
+
+def groups(code: Code) -> Iterator[tuple[int, list[ast.Constant]]]:
+    """Yield each number above 1 with all its nodes, then, if there are several, with each alone; large ones first.
+
+    A size may be written several times, which must agree.
+    """
+    texts = in_text(code.tree)
+    nodes: dict[int, list[ast.Constant]] = defaultdict(list)
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Constant) and type(node.value) is int and node not in texts:
+            nodes[node.value].append(node)
+    large = sorted((number for number in nodes if 1 < number < _LARGEST), reverse=True)
+    yield from ((number, nodes[number]) for number in large)
+    for number in large:
+        if len(nodes[number]) > 1:
+            yield from ((number, [node]) for node in nodes[number])
+
+
+def smaller(number: int) -> list[int]:
+    """Return the numbers to try instead of a number, the smallest first: 1, 2 and its half."""
+    return [candidate for candidate in dict.fromkeys((1, 2, number // 2)) if candidate < number]
+
+
+def render(code: Code, nodes: list[ast.Constant], number: int) -> str:
+    """Return the source with these nodes replaced by a number."""
+    return code.apply(Edit(*code.span(node), str(number)) for node in nodes)

@@ -1,21 +1,26 @@
-"""The documented failures in a run: by its output, and by the findings of the watch."""
+"""The documented failures in a run: by its output, by the findings of the watch, and by the calls it waited in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from repros.diagnose.match import LogMatch, match_log
 from repros.diagnose.match.log import LogLines, decode_lines
-from repros.diagnose.watch.events import EventFolder
+from repros.diagnose.watch.events import Event, EventFolder
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import CRASH
+from repros.diagnose.watch.inside.wait_calls import waiting_call, waiting_check
 from repros.diagnose.watch.report import Found, Report
-from repros.model import Environment, Observation, Repro
+from repros.engine.launch.stacks import threads
+from repros.model import Ending, Environment, Observation, Process, Repro
 from repros.scripts.try_.job import WATCH, ObservedRun
 from repros.scripts.try_.outcome import logs_of
-from repros.scripts.try_.waiting import waiting_events
+
+_DRIVERS = {"/lightning/fabric/": "fabric", "/lightning/pytorch/": "trainer", "/accelerate/": "accelerate"}
+"""Parts of the paths of libraries that drive a training, with the watch's names for them."""
+_PACKAGES = ("torch", "lightning", "pytorch-lightning", "accelerate", "transformers")
 
 
 @dataclass(frozen=True)
@@ -70,3 +75,31 @@ def read_logs(observation: Observation) -> LogLines:
     files = logs_of(observation.processes, observation.folder)
     output = b"\n".join(file.read_bytes() for file in files)
     return decode_lines(output, "the output of the script") if output.strip() else LogLines(b"")
+
+
+def waiting_events(ranks: Iterable[Process], environment: Environment) -> Iterator[Event]:
+    """Yield the event `waiting` of each rank that was still in a call that waits for others."""
+    for process in ranks:
+        traces = threads(process.stacks) if process.ending is Ending.TIMED_OUT else []
+        main = traces[-1] if traces else ()
+        call = waiting_call((frame.file, frame.function) for frame in main)
+        if call is None or process.rank is None or process.world_size is None:
+            continue
+        yield {
+            "event": "waiting",
+            "pid": process.pid,
+            "rank": process.rank,
+            "key": ["run", process.world_size],
+            "world": process.world_size,
+            "call": call,
+            "check": waiting_check({frame.function for frame in main}),
+            "place": next(
+                (f"{frame.file}:{frame.line} {frame.function}" for frame in main if _is_own(frame.file)), None
+            ),
+            "versions": {name: environment.versions[name] for name in _PACKAGES if name in environment.versions},
+            "wrappers": sorted({name for part, name in _DRIVERS.items() if any(part in frame.file for frame in main)}),
+        }
+
+
+def _is_own(file: str) -> bool:
+    return not file.startswith("<") and "/site-packages/" not in file and "/lib/python3" not in file

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from repros.advise.audit.overlap import compare_ranges
+from repros.advise.audit.subject import compare_ranges
 from repros.model.affected import Overlap
 
 

@@ -33,7 +33,7 @@ FAILURE = ReportedFailure(
     script="import torch\n",
 )
 ENVIRONMENT = EnvironmentSummary(
-    "2023-12", True, "3.11.7", "Linux", {"torch": "2.1.2", "lightning": "2.1.3"}, "PyTorch version: 2.1.2", None
+    "3.11.7", "Linux", {"torch": "2.1.2", "lightning": "2.1.3"}, "PyTorch version: 2.1.2", None, "2023-12", True
 )
 FAILING = RunSummary(
     "failing", "ddp", "sim", "2023-12", 2, "warm", "fails", True, "reproduced", "RuntimeError: a | b `c`", "why"

@@ -9,7 +9,7 @@ import pytest
 
 from repros.diagnose.watch import inside
 from repros.diagnose.watch.events import EventFolder
-from repros.diagnose.watch.inside.observe import frames
+from repros.diagnose.watch.inside.observe import compiling
 from repros.diagnose.watch.report import Report
 from repros.diagnose.watch.text import format_summary
 from tests.package_catalogue import load
@@ -28,7 +28,7 @@ def report() -> Report:
     return Report(load(), lambda *_: None)
 
 
-@pytest.mark.parametrize("file", [str(Path(inside.__file__).parent / "observe/compiling.py"), frames._FILE])
+@pytest.mark.parametrize("file", [str(Path(inside.__file__).parent / "observe/compiling.py"), compiling._FILE])
 def test_a_crash_inside_an_observed_function_is_at_the_users_own_line(file: str) -> None:
     library = "/env/lib/python3.11/site-packages/lightning/pytorch/strategies/ddp.py:1 training_step"
     places = ["train.py:7 step", f"{file}:43 backward", library]

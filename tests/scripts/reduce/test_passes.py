@@ -6,13 +6,13 @@ from textwrap import dedent
 
 import pytest
 
-from repros.scripts.reduce import numbers
+from repros.scripts.reduce import search
+from repros.scripts.reduce.attributes import Chains, Parts
 from repros.scripts.reduce.blocks import Called, Unwrapped
 from repros.scripts.reduce.code import Code, read
 from repros.scripts.reduce.expressions import Annotations, Elements, Values
 from repros.scripts.reduce.inlining import CommandLine, Constants, Defaults, Once
 from repros.scripts.reduce.layout import lay_out
-from repros.scripts.reduce.modules import Chains, Parts
 from repros.scripts.reduce.statements import Elses, Mentions, Statements, Unread
 from tests.scripts.reduce.rendered import changed, each, whole
 
@@ -225,11 +225,11 @@ def test_lines_that_fit_into_one_are_one() -> None:
 
 @pytest.mark.parametrize(("number", "tried"), [(2, [1]), (3, [1, 2]), (10, [1, 2, 5]), (1000, [1, 2, 500])])
 def test_numbers_get_smaller(number: int, tried: list[int]) -> None:
-    assert numbers.smaller(number) == tried
+    assert search.smaller(number) == tried
 
 
 def test_a_number_is_looked_at_in_all_its_places_and_then_in_each() -> None:
     code = Code("f(64, 64, n=10, flag=True, x=1, y=0.5)\n")
-    found = list(numbers.groups(code))
+    found = list(search.groups(code))
     assert [(number, len(places)) for number, places in found] == [(64, 2), (10, 1), (64, 1), (64, 1)]
-    assert numbers.render(code, found[0][1], 1) == "f(1, 1, n=10, flag=True, x=1, y=0.5)\n"
+    assert search.render(code, found[0][1], 1) == "f(1, 1, n=10, flag=True, x=1, y=0.5)\n"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.compare.inside.summary import summarise
 from repros.diagnose.watch.inside.location import is_library
-from repros.diagnose.watch.inside.observe.frames import is_ours
+from repros.diagnose.watch.inside.observe.compiling import is_ours
 
 if TYPE_CHECKING:
     from torch import Tensor

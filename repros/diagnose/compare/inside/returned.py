@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.compare.inside.results import COMPILED, DATA, GATHERED, READ, Results, calling_function
-from repros.diagnose.watch.inside.observe.frames import uncounted
+from repros.diagnose.watch.inside.observe.compiling import uncounted
 from repros.diagnose.watch.inside.observe.patch import Args, Kwargs, around
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported

@@ -24,7 +24,7 @@ from repros.model.errors import ReprosError
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.examine import Examination
 from repros.scripts.bisect.imports import ImportFailure
-from repros.scripts.bisect.question import ANSWERS, find_release
+from repros.scripts.bisect.question import ANSWERS, Question, find_release
 from repros.scripts.bisect.script.examine import examine_script
 from repros.scripts.bisect.script.patterns import Patterns
 from repros.scripts.try_.job import device_of
@@ -82,7 +82,7 @@ class ScriptQuestion:
         folder: Path,
         processes: Processes,
     ) -> Examination:
-        """Run the program; :class:`repros.scripts.bisect.question.ReleaseQuestion` explains the arguments."""
+        """Run the program; :meth:`repros.scripts.bisect.question.Question.examine` explains the arguments."""
         return examine_script(self.task, self.patterns, self.package, self.runs, environment, folder, processes)
 
     @property
@@ -120,6 +120,10 @@ class ScriptQuestion:
             simulator() if task.options.gpus is not None else None,
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+ReleaseQuestion = Question | ScriptQuestion
+"""A question about the releases of a package, whatever program is run on each of them."""
 
 
 def ask_script(

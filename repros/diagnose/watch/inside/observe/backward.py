@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from repros.diagnose.watch.inside.observe import compiling
-from repros.diagnose.watch.inside.observe.frames import uncounted
+from repros.diagnose.watch.inside.observe.compiling import uncounted
 from repros.diagnose.watch.inside.observe.optimizers import is_step_due, unstepped
 from repros.diagnose.watch.inside.observe.patch import around
 from repros.diagnose.watch.inside.watch import Watch

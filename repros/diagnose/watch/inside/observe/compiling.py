@@ -11,7 +11,6 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from repros.diagnose.watch.inside.observe.frames import uncounted
 from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
@@ -28,6 +27,7 @@ _KERNELS = ("bitsandbytes",)
 
 _in_kernels = 0
 """How many calls compile such a function now."""
+_FILE = "<repros watch, importlib._bootstrap>"
 
 
 def is_tracing() -> bool:
@@ -104,3 +104,18 @@ def _after(compiling: Callable[..., None], original: Any) -> Any:
 def _is_kernel(target: object) -> bool:
     """Return whether a function is a package's own, and the program's modules are not compiled with it."""
     return isinstance(target, FunctionType) and target.__module__.partition(".")[0] in _KERNELS
+
+
+def is_ours(file: str) -> bool:
+    """Return whether this is the file name of such a frame."""
+    return file == _FILE
+
+
+def uncounted(function: Any) -> Any:
+    """Return a function whose frames `stacklevel` does not count.
+
+    A warning in what it calls names the program's own line then, as without the watch: CPython skips frames whose file
+    name holds `importlib` and `_bootstrap`, since 3.3 (`warnings._is_internal_frame`).
+    """
+    function.__code__ = function.__code__.replace(co_filename=_FILE)
+    return function

@@ -6,8 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from repros.diagnose.watch.inside.observe.compiling import unseen
-from repros.diagnose.watch.inside.observe.frames import uncounted
+from repros.diagnose.watch.inside.observe.compiling import uncounted, unseen
 
 Args = tuple[Any, ...]
 """The positional arguments of an observed call; of a method, the object is the first."""

@@ -34,7 +34,7 @@ from typing import Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.location import user_location
-from repros.diagnose.watch.inside.observe.frames import is_ours
+from repros.diagnose.watch.inside.observe.compiling import is_ours
 from repros.diagnose.watch.inside.observe.replicas import run_name
 from repros.diagnose.watch.inside.wait_calls import waiting_call, waiting_check
 from repros.diagnose.watch.inside.watch import Watch
