@@ -12,6 +12,8 @@ from collections.abc import Container
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_MADV_COLLAPSE = 25
+_HUGE_PAGE = 2 * 2**20
 
 
 def become_subreaper(*, adopts: bool = True) -> None:
@@ -30,6 +32,25 @@ def die_with_parent() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def use_huge_pages() -> None:
+    """Move this process's memory to huge pages, so that a fork copies 512 times fewer entries of page tables.
+
+    Linux 6.1 or newer only, on machines whose huge pages have this size; elsewhere nothing changes. Memory that is
+    locked, or not used yet, stays as it is.
+    """
+    if sys.platform != "linux":
+        return
+    madvise = ctypes.CDLL(None).madvise
+    with open("/proc/self/maps") as file:
+        maps = [line.split() for line in file]
+    for span, access, _, _, _, *name in maps:
+        if access != "rw-p" or name not in ([], ["[heap]"]):
+            continue
+        start, end = (int(address, 16) for address in span.split("-"))
+        for page in range(-(-start // _HUGE_PAGE), end // _HUGE_PAGE):
+            madvise(ctypes.c_void_p(page * _HUGE_PAGE), ctypes.c_size_t(_HUGE_PAGE), _MADV_COLLAPSE)
 
 
 def _children() -> list[int]:
