@@ -28,7 +28,13 @@ _SOURCES = Path(__file__).parent / "csrc"
 _BINDINGS = (_SOURCES / "module.cpp", _SOURCES / "distributed")
 _OLDEST = (2, 0)
 _COMPILERS = ("g++", "c++", "clang++")
-_FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-DTORCH_EXTENSION_NAME=_sim")
+# With AT_PER_OPERATOR_HEADERS, PyTorch's headers include the declarations of the operators that they use, not of all.
+_FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-DTORCH_EXTENSION_NAME=_sim", "-DAT_PER_OPERATOR_HEADERS")
+# GCC collects the garbage of its heap less often: its templates need that memory again, and collecting it takes a tenth
+# of the time. Clang ignores this.
+_HEAP = "--param=ggc-min-heapsize=1000000"
+# Each optimised function of the bindings would run once for a call of Python's or for a collective.
+_UNOPTIMISED = "bindings"
 # A user's compiler may be newer than the one that tools/cpp_warnings.py runs with, and warn about more.
 _NO_WARNINGS = "-w"
 
@@ -38,6 +44,8 @@ class _Torch(NamedTuple):
     version: str
     git: str
     cxx11_abi: bool
+    build: str
+    """Digest of its library c10, which differs between two builds of one version."""
 
 
 def shared_object() -> Path:
@@ -97,7 +105,13 @@ def installed_torch() -> _Torch:
             raise SimUnavailableError(f"this torch {version} comes without {needed}; install torch from its wheel")
     if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
         raise SimUnavailableError("Python's headers are missing; install them (apt-get install python3-dev)")
-    return _Torch(root, version, _assigned_string(version_file, "git_version"), _uses_cxx11_abi(root))
+    c10 = _c10(root)
+    # libstdc++ has two string ABIs. The mangled name of a function with a string argument shows which one torch was
+    # built with (wheels: the old one until 2.5): "Ss" is the old one.
+    cxx11_abi = b"torchCheckFailEPKcS2_jRKSs" not in c10
+    return _Torch(
+        root, version, _assigned_string(version_file, "git_version"), cxx11_abi, hashlib.sha256(c10).hexdigest()
+    )
 
 
 def _assigned_string(source: str, name: str) -> str:
@@ -105,11 +119,9 @@ def _assigned_string(source: str, name: str) -> str:
     return found.group(1) if found else "unknown"
 
 
-def _uses_cxx11_abi(root: Path) -> bool:
-    # libstdc++ has two string ABIs. The mangled name of a function with a string argument shows which one torch was
-    # built with (wheels: the old one until 2.5): "Ss" is the old one.
-    library = root / "lib" / "libc10.so"
-    return not library.exists() or b"torchCheckFailEPKcS2_jRKSs" not in library.read_bytes()
+def _c10(root: Path) -> bytes:
+    found = [file for ending in ("so", "dylib") if (file := root / "lib" / f"libc10.{ending}").exists()]
+    return found[0].read_bytes() if found else b""
 
 
 def _cache_folder() -> Path:
@@ -122,10 +134,13 @@ def _cache_folder() -> Path:
 
 
 def _cache_key(torch: _Torch) -> str:
-    """Return a key of all inputs of the build, which names its cache folder."""
-    content = hashlib.sha256(
-        repr((torch, platform.machine(), _flags(torch), _own_flags(), _requested_compiler())).encode()
-    )
+    """Return a key of all inputs of the build, which names its cache folder.
+
+    It has no path, so machines with the same torch and the same C library may share a cache.
+    """
+    flags = [*_FLAGS, *_standard(torch), *_pybind_flags(torch.root), _HEAP, _UNOPTIMISED, *_own_flags()]
+    system = (platform.machine(), platform.libc_ver(), _requested_compiler())
+    content = hashlib.sha256(repr((torch[1:], system, flags)).encode())
     for source in sorted(_SOURCES.rglob("*.*")):
         content.update(source.relative_to(_SOURCES).as_posix().encode() + source.read_bytes())
     tag = sys.implementation.cache_tag
@@ -133,16 +148,23 @@ def _cache_key(torch: _Torch) -> str:
 
 
 def _flags(torch: _Torch) -> list[str]:
-    standard = "c++20" if "c++20" in (torch.root / "utils" / "cpp_extension.py").read_text() else "c++17"
     includes = [torch.root / "include", torch.root / "include" / "torch" / "csrc" / "api" / "include"]
     return [
         *_FLAGS,
-        f"-std={standard}",
-        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}",
+        *_standard(torch),
         *(f"-isystem{path}" for path in includes),
         f"-isystem{sysconfig.get_paths()['include']}",
         *_pybind_flags(torch.root),
     ]
+
+
+def _standard(torch: _Torch) -> list[str]:
+    standard = "c++20" if "c++20" in (torch.root / "utils" / "cpp_extension.py").read_text() else "c++17"
+    return [f"-std={standard}", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}"]
+
+
+def _unit_flags(unit: Path) -> list[str]:
+    return [_HEAP, *(["-O0"] if unit.stem == _UNOPTIMISED else [])]
 
 
 def _own_flags() -> list[str]:
@@ -234,7 +256,7 @@ def write_units(torch: _Torch, work: Path) -> list[Path]:
     bindings = [source for source in sources if source in _BINDINGS or source.parent in _BINDINGS]
     units = {
         work / "core.cpp": [source for source in sources if source not in bindings],
-        work / "bindings.cpp": bindings,
+        work / f"{_UNOPTIMISED}.cpp": bindings,
     }
     for unit, included in units.items():
         unit.write_text("".join(f'#include "{source}"\n' for source in included))
@@ -245,7 +267,7 @@ def compile_units(torch: _Torch, units: list[Path], options: list[list[str]]) ->
     """Run the compiler on each unit, in parallel, with the common flags and the unit's options."""
     compiler = _compiler()
     steps = [
-        [compiler, *_flags(torch), f"-I{unit.parent}", f"-I{_SOURCES}", *own, str(unit)]
+        [compiler, *_flags(torch), *_unit_flags(unit), f"-I{unit.parent}", f"-I{_SOURCES}", *own, str(unit)]
         for unit, own in zip(units, options)
     ]
     with ThreadPoolExecutor(len(steps)) as pool:

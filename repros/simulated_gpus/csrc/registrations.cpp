@@ -31,7 +31,7 @@ void register_layout(Registrar& registrar, c10::DispatchKey cpu, c10::DispatchKe
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  Registrar registrar(library);
+  Registrar registrar(library, c10::DispatchKey::CUDA);
   pinned::register_kernels(registrar);
   convolution::register_kernels(registrar);
   ctc_loss::register_kernels(registrar);
@@ -57,34 +57,34 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
-  Registrar registrar(library);
+  Registrar registrar(library, c10::DispatchKey::AutogradCUDA);
   cudnn_layers::register_kernels(registrar);
   gpu_only::register_autograd_kernels(registrar);
   hardcoded_device_types::register_autograd_kernels(registrar);
 }
 
 TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
-  Registrar registrar(library);
+  Registrar registrar(library, c10::DispatchKey::Conjugate);
   minimal::register_lazy_kernels(registrar);
 }
 
 TORCH_LIBRARY_IMPL(aten, Negative, library) {
-  Registrar registrar(library);
+  Registrar registrar(library, c10::DispatchKey::Negative);
   minimal::register_lazy_kernels(registrar);
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCUDA, library) {
-  Registrar registrar(library);
+  Registrar registrar(library, c10::DispatchKey::SparseCUDA);
   register_layout(registrar, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparseCUDA);
 }
 
 TORCH_LIBRARY_IMPL(aten, NestedTensorCUDA, library) {
-  Registrar registrar(library);
+  Registrar registrar(library, c10::DispatchKey::NestedTensorCUDA);
   register_layout(registrar, c10::DispatchKey::NestedTensorCPU, c10::DispatchKey::NestedTensorCUDA);
 }
 
 TORCH_LIBRARY_IMPL(aten, QuantizedCUDA, library) {
-  Registrar registrar(library);
+  Registrar registrar(library, c10::DispatchKey::QuantizedCUDA);
   quantized_operators::register_kernels(registrar);
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -90,6 +91,27 @@ def test_a_damaged_one_is_built_again(damage: Any, cache: Any, tmp_path: Path, m
         assert (tmp_path / "calls").read_text().count("call") == calls + 3
     built.with_name(f"{built.name}.sha256").unlink()
     assert build.shared_object().read_bytes() == whole
+
+
+@needs_torch
+def test_a_copied_cache_serves_the_same_torch_alone(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", compiler(tmp_path, COMPILER))
+    built = build.shared_object()
+    other = tmp_path / "other"
+    shutil.copytree(cache, other)
+    monkeypatch.setenv("REPROS_CACHE_DIR", str(other))
+    assert build.shared_object() == other / built.relative_to(cache)
+    assert (tmp_path / "calls").read_text().count("call") == 3  # those of the first
+    torch = build.installed_torch()
+    elsewhere = tmp_path / "torch"
+    elsewhere.symlink_to(torch.root)
+    monkeypatch.setattr(build, "installed_torch", lambda: torch._replace(root=elsewhere))
+    assert build.shared_object() == other / built.relative_to(cache)
+    monkeypatch.setattr(build, "installed_torch", lambda: torch._replace(build="another"))
+    assert build.shared_object().parent != other / built.parent.relative_to(cache)
+    assert (tmp_path / "calls").read_text().count("call") == 6
 
 
 @needs_torch

@@ -10,7 +10,6 @@
 #include "runtime/device.h"
 #include "torch_versions.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/native/RNN.h>
 #include <ATen/ops/_cudnn_rnn.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -19,6 +18,18 @@
 #include <algorithm>
 #include <tuple>
 #include <vector>
+
+// As ATen/autocast_mode.h declares them. That header includes those of all operators.
+namespace at::autocast {
+#if SIM_TORCH_AT_LEAST(2, 4)
+TORCH_API bool is_autocast_enabled(at::DeviceType device_type);
+TORCH_API at::ScalarType get_autocast_dtype(at::DeviceType device_type);
+#else
+TORCH_API bool is_enabled();
+TORCH_API at::ScalarType get_autocast_gpu_dtype();
+#endif
+TORCH_API Tensor cached_cast(at::ScalarType to_type, const Tensor& arg, at::DeviceType device_type);
+}  // namespace at::autocast
 
 namespace sim::cudnn_layers {
 

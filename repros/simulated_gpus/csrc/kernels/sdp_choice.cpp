@@ -235,7 +235,7 @@ const bool choice_registered = [] {
 }  // namespace
 
 void register_kernels(Registrar& registrar) {
-  registrar.impl("_fused_sdp_choice", TORCH_FN(kChoice));
+  registrar.impl("_fused_sdp_choice", kChoice);
 }
 
 }  // namespace sim::sdp_choice
