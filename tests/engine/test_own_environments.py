@@ -8,6 +8,7 @@ GPUs, and for a torch too old to be installed with the others (checked by hand w
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 from uv import find_uv_bin
 
 from tests.toy_cells import TOYS
@@ -71,15 +73,9 @@ def fake_torch(folder: Path, version: str, gpus: int | None = None) -> Path:
     return interpreter(folder, f'PYTHONPATH="{folder / "lib"}:$PYTHONPATH" exec {sys.executable} "$@"')
 
 
-EXPECTED = "expected the path of a Python interpreter that has torch installed."
-
-
 def test_an_environment_without_torch_is_refused(repros: Run) -> None:
-    assert repros("run", "--catalogue", RAISES, "--python", sys.executable) == (
-        2,
-        "",
-        f"repros: {sys.executable}: torch is not installed there; {EXPECTED}\n",
-    )
+    code, out, err = repros("run", "--catalogue", RAISES, "--python", sys.executable)
+    assert (code, out, err.startswith(f"repros: {sys.executable}: torch ")) == (2, "", True)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +90,9 @@ def test_a_python_too_old_to_parse_the_probe_script_is_refused(
     answer: str, version: str, repros: Run, tmp_path: Path
 ) -> None:
     old = interpreter(tmp_path / "old", f'[ "$1" = -c ] && echo {version} || {{ echo "{answer}" >&2; exit 1; }}')
-    assert repros("run", "--catalogue", RAISES, "--python", tmp_path / "old") == (
-        2,
-        "",
-        f"repros: {old}: is Python {version}, and repros needs 3.9 or newer there; {EXPECTED}\n",
-    )
+    code, out, err = repros("run", "--catalogue", RAISES, "--python", tmp_path / "old")
+    assert (code, out, err.startswith(f"repros: {old}: ")) == (2, "", True)
+    assert [part in err for part in (f"Python {version}", "3.9")] == [True, True]
 
 
 def test_a_real_python_that_is_too_old_is_refused(repros: Run) -> None:
@@ -110,8 +104,7 @@ def test_a_real_python_that_is_too_old_is_refused(repros: Run) -> None:
         pytest.skip("there is no Python 3.8 on this machine")
     code, out, err = repros("run", "--catalogue", RAISES, "--python", found.stdout.strip())
     assert (code, out) == (2, "")
-    assert ": is Python 3.8." in err
-    assert f", and repros needs 3.9 or newer there; {EXPECTED}\n" in err
+    assert [part in err for part in ("Python 3.8.", "3.9")] == [True, True]
 
 
 def test_a_path_that_is_not_an_interpreter_is_refused(repros: Run, tmp_path: Path) -> None:
@@ -119,62 +112,55 @@ def test_a_path_that_is_not_an_interpreter_is_refused(repros: Run, tmp_path: Pat
     (tmp_path / "notes.txt").write_text("x")
     ls = shutil.which("ls")
     refusals = {
-        tmp_path / "empty": f"{tmp_path}/empty is a folder without bin/python; name an environment's folder, or an",
-        tmp_path / "notes.txt": f"{tmp_path}/notes.txt: cannot be run (Permission denied); {EXPECTED}",
-        tmp_path / "nowhere": f"{tmp_path}/nowhere: cannot be run (No such file or directory); {EXPECTED}",
-        Path(str(ls)): f"{ls}: did not answer ({ls}: cannot access 'where': No such file or directory); {EXPECTED}",
+        tmp_path / "empty": "bin/python",
+        tmp_path / "notes.txt": "(Permission denied)",
+        tmp_path / "nowhere": "(No such file or directory)",
+        Path(str(ls)): f"({ls}: cannot access 'where': No such file or directory)",
     }
-    for python, sentence in refusals.items():
+    for python, reason in refusals.items():
         code, out, err = repros("run", "--catalogue", RAISES, "--python", python)
-        assert (code, out) == (2, "")
-        assert err.startswith(f"repros: {sentence}")
+        assert (code, out, err.startswith(f"repros: {python}"), reason in err) == (2, "", True, True), err
 
 
 def test_a_torch_that_is_too_old_makes_cells_unavailable(repros: Run, tmp_path: Path) -> None:
     fake_torch(tmp_path / "old", "1.13.1", gpus=0)
     code, out, _ = repros("run", "RPR-0017", "--variant", "failing", "--python", tmp_path / "old")
     assert code == 0
-    assert (
-        "\nNot run:\n   1  cpu: needs torch>=2.0 (found 1.13.1) (RPR-0017)\n"
-        "A script that cannot run on a release is no evidence about that release; see repros audit.\n\n"
-    ) in out
+    assert re.search(r"\n   1  cpu: .*torch>=2\.0 .*1\.13\.1.* \(RPR-0017\)\n", out)
 
 
 @pytest.mark.parametrize(
-    ("version", "gpus", "reason"),
-    [
-        ("2.13.0", 1, "needs 2 GPUs, this machine has 1"),
-        ("2.13.0", 0, "torch 2.13.0 finds no CUDA device on"),
-        ("2.13.0+cpu", 0, "torch 2.13.0+cpu is a build without CUDA"),
-    ],
+    ("version", "gpus"),
+    [("2.13.0", 1), ("2.13.0", 0), ("2.13.0+cpu", 0)],
 )
-def test_too_few_gpus_make_cells_unavailable(version: str, gpus: int, reason: str, repros: Run, tmp_path: Path) -> None:
+def test_too_few_gpus_make_cells_unavailable(
+    version: str, gpus: int, repros: Run, tmp_path: Path, sentences: SnapshotAssertion
+) -> None:
     fake_torch(tmp_path / "one", version, gpus)
     info = tmp_path / "one" / "lib" / "lightning-2.6.6.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lightning\nVersion: 2.6.6\n")
     words = ("run", "RPR-0005", "--variant", "failing", "--strategy", "ddp", "--device", "cuda")
     code, out, _ = repros(*words, "--python", tmp_path / "one")
-    assert (code, out.splitlines()[0]) == (0, "0 cells to run; 1 cannot be run here")
-    assert reason in out
+    assert code == 0
+    assert " ".join(out.partition("RPR-0005")[0].split()) == sentences, "why the one cell is not run"
 
 
 def test_a_torch_without_a_gpu_makes_cuda_cells_unavailable(repros: Run, current_python: Path) -> None:
-    probe = "import torch; print(torch.__version__, torch.backends.cuda.is_built(), torch.cuda.device_count())"
-    version, built, gpus = subprocess.run(
+    probe = "import torch; print(torch.__version__, torch.cuda.device_count())"
+    version, gpus = subprocess.run(
         [current_python, "-c", probe], capture_output=True, text=True, check=True
     ).stdout.split()
     if gpus != "0":
         pytest.skip("this machine has a GPU")
-    reason = "finds no CUDA device on this machine" if built == "True" else "is a build without CUDA"
     words = ("run", "RPR-0011", "--variant", "failing", "--python", current_python)
     code, out, _ = repros(*words)
-    assert f"\n   1  cuda: torch {version} {reason} (RPR-0011)\n" in out
+    assert re.search(rf"\n   1  cuda: torch {re.escape(version)} .*\(RPR-0011\)\n", out)
     assert code == 0
     assert "RPR-0011 failing auto cpu " in out, "cells that need no GPU are run all the same"
     code, _, err = repros(*words, "--require", "cuda")
     assert code == 2
-    assert err.startswith(f"repros: cuda is required, but torch {version} {reason}")
+    assert [part in err for part in ("cuda", f"torch {version}")] == [True, True]
 
 
 def test_without_a_compiler_sim_cells_are_unavailable(repros: Run, current_python: Path, tmp_path: Path) -> None:
@@ -185,10 +171,7 @@ def test_without_a_compiler_sim_cells_are_unavailable(repros: Run, current_pytho
     words = ("run", "RPR-0004", "--variant", "failing", "--device", "sim", "--python", current_python)
     code, out, err = repros(*words, PATH=str(tools), CC="", CXX="", REPROS_CACHE_DIR=str(tmp_path / "cache"))
     assert (code, err) == (0, "")
-    assert " ".join(out.split("Not run:")[1].split()).startswith(
-        "1 sim: the simulated accelerator needs a C++ compiler and found none of g++, c++, clang++; "
-        "install one (apt-get install g++) (RPR-0004)"
-    )
+    assert re.search(r"1 sim: .*g\+\+, c\+\+, clang\+\+.*\(RPR-0004\)", " ".join(out.split()))
 
 
 def test_a_conda_environment_is_used(repros: Run, tmp_path: Path) -> None:
@@ -235,8 +218,8 @@ def test_a_damaged_torch_is_named(torch: str, problem: str, repros: Run, venv: P
     file.write_text(torch)
     code, out, err = repros("run", "--catalogue", RAISES, "--python", venv)
     assert (code, out) == (2, "")
-    assert err.startswith(f"repros: {venv}/bin/python: torch cannot be imported there ({problem}")
-    assert err.endswith(f"; {EXPECTED}\n")
+    assert err.startswith(f"repros: {venv}/bin/python: ")
+    assert f"({problem}" in err
 
 
 def test_without_proc_a_cell_cannot_be_judged(repros: Run, venv: Path, tmp_path: Path) -> None:
@@ -250,7 +233,7 @@ def test_without_proc_a_cell_cannot_be_judged(repros: Run, venv: Path, tmp_path:
         pytest.skip(f"this machine does not allow mounts: {done.stderr.strip()}")
     assert (done.returncode, done.stderr) == (1, "")
     assert "] infra " in done.stdout
-    assert "/proc is not mounted here" in done.stdout
+    assert "/proc " in done.stdout
 
 
 def test_a_torch_without_memory_is_a_failure_of_the_machine(repros: Run, venv: Path) -> None:
@@ -262,7 +245,7 @@ def test_a_torch_without_memory_is_a_failure_of_the_machine(repros: Run, venv: P
     code, out, _ = repros("run", "--catalogue", script, "--variant", "failing", "--launch", "cold", "--python", venv)
     assert code == 1
     assert "] infra       RPR-9001 failing plain cpu venv" in out
-    assert f"met a failure of the machine: ImportError: {why}" in " ".join(out.split())
+    assert f"ImportError: {why}" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("launch", ["cold", "warm"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from repros import simulate
 from repros.inside import contract
@@ -25,36 +26,25 @@ class Named(NamedTuple):
     step: int
     name: str
     """The first of its names."""
-    words: str
-    """A part of its text."""
 
 
 NOT_FINITE = {
-    "constant_row_in_a_module": Named(
-        "nan_output", 3, "Net.middle.1 (Divide)", "8 of 32 values (float32); its input is finite, from"
-    ),
-    "constant_row_in_a_checkpoint": Named("nan_output", 3, "Net.middle.inner.1 (Divide)", "4 of 32 values"),
-    "constant_row_in_double_precision": Named("nan_output", 3, "Net.middle.1 (Divide)", "4 of 32 values (float64)"),
-    "logarithm_between_modules": Named(
-        "nan_output",
-        3,
-        "Between.last (Linear)",
-        "-inf, which the forward of Between gave after Between.middle (Square)",
-    ),
-    "batch_with_nan": Named("nan_batch", 3, "Net", "1 of 32 values (float32); the loader handed them out in batch[0]"),
-    "target_with_inf": Named("nan_batch", 3, "batch[1]", "the loader handed out inf in batch[1]: 1 of 8 values"),
-    "logarithm_of_a_probability_of_zero": Named(
-        "nan_loss", 1, "LogBackward0", "log was given values of at most 0 (LogBackward0); Net gave values from"
-    ),
-    "root_of_zero": Named("nan_gradient", 1, "Net.last.bias", "to no other lies SqrtBackward0"),
-    "where_after_the_root": Named("nan_gradient", 1, "Net.first.weight", "1 of 3 gradients; on the way"),
-    "rate_too_large": Named("nan_loss", 2, "", "between them lies a step of SGD at the learning rate 1e+12"),
-    "eps_of_zero_in_half_precision": Named("nan_step", 1, "Linear.weight", "its eps of 1e-08 is 0 in float16"),
-    "half_precision_overflows": Named("nan_output", 3, "Net.last (Linear)", "float16 ends at 65504"),
-    "weights_made_without_values": Named("nan_weight", 1, "Net.middle.weight", "it was made or loaded so"),
-    "attention_without_any_key": Named("nan_output", 3, "MultiheadAttention", "16 of 32 values"),
-    "compiled_as_a_whole": Named("nan_output", 3, "Net", "compiled code is seen as a whole alone"),
-    "scale_falls_for_a_bad_gradient": Named("nan_gradient", 3, "Net.last.bias", "GradScaler skips each step for it"),
+    "constant_row_in_a_module": Named("nan_output", 3, "Net.middle.1 (Divide)"),
+    "constant_row_in_a_checkpoint": Named("nan_output", 3, "Net.middle.inner.1 (Divide)"),
+    "constant_row_in_double_precision": Named("nan_output", 3, "Net.middle.1 (Divide)"),
+    "logarithm_between_modules": Named("nan_output", 3, "Between.last (Linear)"),
+    "batch_with_nan": Named("nan_batch", 3, "Net"),
+    "target_with_inf": Named("nan_batch", 3, "batch[1]"),
+    "logarithm_of_a_probability_of_zero": Named("nan_loss", 1, "LogBackward0"),
+    "root_of_zero": Named("nan_gradient", 1, "Net.last.bias"),
+    "where_after_the_root": Named("nan_gradient", 1, "Net.first.weight"),
+    "rate_too_large": Named("nan_loss", 2, ""),
+    "eps_of_zero_in_half_precision": Named("nan_step", 1, "Linear.weight"),
+    "half_precision_overflows": Named("nan_output", 3, "Net.last (Linear)"),
+    "weights_made_without_values": Named("nan_weight", 1, "Net.middle.weight"),
+    "attention_without_any_key": Named("nan_output", 3, "MultiheadAttention"),
+    "compiled_as_a_whole": Named("nan_output", 3, "Net"),
+    "scale_falls_for_a_bad_gradient": Named("nan_gradient", 3, "Net.last.bias"),
 }
 FINITE = trainings_of("finite.py")
 
@@ -70,12 +60,14 @@ def first(python: Path, folder: Path, file: str, name: str, *options: str) -> di
 
 @pytest.mark.long(keep=8)
 @pytest.mark.parametrize("name", NOT_FINITE)
-def test_the_first_cause_is_named_and_the_weights_are_the_same(name: str, warm_python: Path, tmp_path: Path) -> None:
+def test_the_first_cause_is_named_and_the_weights_are_the_same(
+    name: str, warm_python: Path, tmp_path: Path, sentences: SnapshotAssertion
+) -> None:
     found = first(warm_python, tmp_path, "not_finite.py", name)
     assert found is not None
     wanted = NOT_FINITE[name]
-    assert (found["check"], found["step"], [*found["names"], ""][0]) == wanted[:3], found
-    assert wanted.words in found["text"]
+    assert (found["check"], found["step"], [*found["names"], ""][0]) == wanted, found
+    assert found["text"] == sentences
     plain = tmp_path / "plain.pt"
     subprocess.run([warm_python, TOYS / "not_finite.py", name, plain], check=True, timeout=240)
     assert have_same_bits(plain, tmp_path / "watched.pt")
