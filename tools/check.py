@@ -30,7 +30,7 @@ _SHOWN_STACKS = ("--stack", "home", "--stack", "current")
 """Options of `tools.measure.watch_catalogue`: the stacks whose findings `docs/watch.md` shows."""
 
 
-class Report(NamedTuple):
+class StepReport(NamedTuple):
     """The result of one step."""
 
     to_do: Sequence[str]
@@ -39,15 +39,15 @@ class Report(NamedTuple):
     """Details for stderr."""
 
 
-def check_style(repros: Sequence[Repro]) -> Report:
+def check_style(repros: Sequence[Repro]) -> StepReport:
     """Fix the style of scripts, and report each rule of the linter that they still break."""
     if find_spec("ruff") is None:
-        return Report([f"install ruff, which checks the style: {INSTALL}"])
+        return StepReport([f"install ruff, which checks the style: {INSTALL}"])
     paths = [str(repro.path) for repro in repros]
     checked = _run("ruff", "check", "--fix", "--quiet", "--output-format", "concise", *paths)
     _run("ruff", "format", "--quiet", *paths)
     problems = (checked.stdout + checked.stderr).splitlines()
-    return Report([f"fix the style: {line}" for line in problems], "ruff finds nothing")
+    return StepReport([f"fix the style: {line}" for line in problems], "ruff finds nothing")
 
 
 def _run(module: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -55,14 +55,14 @@ def _run(module: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def check_watch(repros: Sequence[Repro]) -> Report:
+def check_watch(repros: Sequence[Repro]) -> StepReport:
     """Run the variants under the watch and record its findings in `tests/diagnose/watch/measured.jsonl`.
 
     A variant with recorded findings is run again only if the check has measured its script again.
     """
     names = sorted({repro.home for repro in repros} | {"current"})
     if missing := [name for name in names if not environments.ready(stack(name))]:
-        return Report([ask_for_stacks(repros, names, missing)])
+        return StepReport([ask_for_stacks(repros, names, missing)])
     measured = os.environ.get(MEASURED, "").split()
     again = [repro.id for repro in repros if repro.id in measured]
     others = [repro.id for repro in repros if repro.id not in measured]
@@ -73,9 +73,9 @@ def check_watch(repros: Sequence[Repro]) -> Report:
             lines += map(json.loads, done.stdout.splitlines())
             if done.returncode:
                 last_line = done.stderr.strip().rpartition("\n")[2]
-                return Report([f"fix the runs under the watch: {last_line}"], "", done.stderr)
+                return StepReport([f"fix the runs under the watch: {last_line}"], "", done.stderr)
     fine = f"findings of {len(lines)} runs recorded" if lines else "the findings of all runs are recorded"
-    return Report([*explain_missed_failures(repros, lines)], fine)
+    return StepReport([*explain_missed_failures(repros, lines)], fine)
 
 
 def ask_for_stacks(repros: Sequence[Repro], names: Sequence[str], missing: Sequence[str]) -> str:
@@ -107,25 +107,25 @@ def explain_missed_failures(repros: Iterable[Repro], lines: Iterable[Mapping[str
         yield f"{report}: {specific}explain after 'Watch:' in the docstring why no check identifies it"
 
 
-def check_pages(_repros: Sequence[Repro]) -> Report:
+def check_pages(_repros: Sequence[Repro]) -> StepReport:
     """Write the generated parts of the pages."""
     changed, problems = write_pages(ROOT)
-    return Report(problems, f"written: {', '.join(changed)}" if changed else "the pages are up to date")
+    return StepReport(problems, f"written: {', '.join(changed)}" if changed else "the pages are up to date")
 
 
-def check_tests(repros: Sequence[Repro]) -> Report:
+def check_tests(repros: Sequence[Repro]) -> StepReport:
     """Run the tests that concern the scripts."""
     if find_spec("pytest") is None:
-        return Report([f"install what the tests need: {INSTALL}"])
+        return StepReport([f"install what the tests need: {INSTALL}"])
     ran = run_tests(repros, ROOT)
     if ran.passed:
-        return Report([], ran.last_line)
+        return StepReport([], ran.last_line)
     is_missing = "No module named" in ran.output
     sentence = f"install what they need: {INSTALL}" if is_missing else f"fix the tests: {ran.last_line}"
-    return Report([sentence], "", ran.output)
+    return StepReport([sentence], "", ran.output)
 
 
-STEPS: Mapping[str, Callable[[Sequence[Repro]], Report]] = {
+STEPS: Mapping[str, Callable[[Sequence[Repro]], StepReport]] = {
     "style": check_style,
     "watch": check_watch,
     "pages": check_pages,

@@ -23,7 +23,7 @@ QUICK = "not torch and not slow"
 
 
 @dataclass(frozen=True)
-class Ran:
+class SuiteResult:
     """The result of the tests."""
 
     passed: bool
@@ -50,11 +50,11 @@ def pytest_words(repros: Sequence[Repro], root: Path) -> list[str]:
     return ["-m", f"({EACH} or {ALL}) and {QUICK}", "-k", " or ".join([*names, ALL]), *find_files(root)]
 
 
-def run_tests(repros: Sequence[Repro], root: Path) -> Ran:
+def run_tests(repros: Sequence[Repro], root: Path) -> SuiteResult:
     """Run the tests of a checkout that concern some scripts; selecting none is a failure."""
     words = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *pytest_words(repros, root)]
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
-    return Ran(done.returncode == 0, done.stdout + done.stderr)
+    return SuiteResult(done.returncode == 0, done.stdout + done.stderr)
 
 
 def main(names: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.package_catalogue import load
-from tools.script_tests import Ran, find_files, pytest_words, run_tests
+from tools.script_tests import SuiteResult, find_files, pytest_words, run_tests
 
 ROOT = Path(__file__).parents[2]
 _SAMPLE = "takes failures that are there as samples"
@@ -95,7 +95,7 @@ def test_the_cases_of_several_scripts_are_chosen_at_once() -> None:
 
 
 def test_the_last_line_has_the_count_or_says_why_there_is_none() -> None:
-    assert Ran(passed=True, output="....\n4 passed in 0.1s\n").last_line == "4 passed in 0.1s"
+    assert SuiteResult(passed=True, output="....\n4 passed in 0.1s\n").last_line == "4 passed in 0.1s"
 
 
 def test_what_pytest_writes_to_stderr_is_shown(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ _DARK = "text{fill:#e6edf3}line{stroke:#3d444d}"
 
 
 @dataclass(frozen=True)
-class Series:
+class PlotSeries:
     """Points of one kind, from left to right: a line through them, or dots."""
 
     name: str
@@ -44,7 +44,7 @@ class _Axis:
         return [(self.place(value), f"{value:g}") for value in values]
 
 
-def draw(title: str, below: str, series: Sequence[Series]) -> str:
+def draw(title: str, below: str, series: Sequence[PlotSeries]) -> str:
     """Return the plot.
 
     Args:
@@ -71,7 +71,7 @@ def draw(title: str, below: str, series: Sequence[Series]) -> str:
     return "\n".join([head, f"<title>{escape(title)}</title>{style}", *parts, "</svg>"]) + "\n"
 
 
-def _draw_series(number: int, series: Series, places: Sequence[tuple[float, float]]) -> str:
+def _draw_series(number: int, series: PlotSeries, places: Sequence[tuple[float, float]]) -> str:
     """Return the series and its line of the key."""
     x, y = _LEFT + 20, _TOP + 18 + 20 * number
     if series.dots:

@@ -46,7 +46,7 @@ _DISAGREES = 1
 """The exit status of a run in which a cell disagrees: its seconds count all the same."""
 
 
-class Run(NamedTuple):
+class TimedRun(NamedTuple):
     """One `repros run`."""
 
     seconds: float
@@ -105,7 +105,7 @@ def on_cores(cores: int) -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-def run(words: Sequence[str], cores: int) -> Run:
+def run(words: Sequence[str], cores: int) -> TimedRun:
     """Run cells with `repros run` on a number of cores.
 
     Args:
@@ -124,7 +124,7 @@ def run(words: Sequence[str], cores: int) -> Run:
                 times = process.cpu_times()
                 used = times.user + times.system
         assert code in {0, _DISAGREES}, Path(folder, "log").read_text("utf-8")
-        return Run(time.monotonic() - started, used, record.read_last(file))
+        return TimedRun(time.monotonic() - started, used, record.read_last(file))
 
 
 def _poll(process: psutil.Popen) -> int | None:
@@ -204,13 +204,13 @@ def _seconds_by_hand(cell: Cell) -> float:
     return time.monotonic() - started
 
 
-def _median_run(words: Sequence[str], cores: int, rounds: int) -> Run:
+def _median_run(words: Sequence[str], cores: int, rounds: int) -> TimedRun:
     _report_progress(f"on {count(cores, 'core')}: repros run {' '.join(words)}")
     runs = sorted((run(words, cores) for _ in range(rounds)), key=lambda each: each.seconds)
     return runs[len(runs) // 2]
 
 
-def _here(plans: Plans, specs: Sequence[CellSpec], runs: Mapping[int, Run]) -> list[dict[str, Any]]:
+def _here(plans: Plans, specs: Sequence[CellSpec], runs: Mapping[int, TimedRun]) -> list[dict[str, Any]]:
     """Return each run with its plans; no plan uses the run's own seconds."""
     first, last = min(runs), max(runs)
     rows = []
@@ -229,7 +229,7 @@ def _here(plans: Plans, specs: Sequence[CellSpec], runs: Mapping[int, Run]) -> l
     return rows
 
 
-def _elsewhere(plans: Plans, specs: Sequence[CellSpec], measured: Run, here: int) -> list[dict[str, Any]]:
+def _elsewhere(plans: Plans, specs: Sequence[CellSpec], measured: TimedRun, here: int) -> list[dict[str, Any]]:
     timings = plans.timings_of(measured.lines)
     return [
         {
@@ -246,7 +246,7 @@ def _elsewhere(plans: Plans, specs: Sequence[CellSpec], measured: Run, here: int
 
 
 def _measure_jobs(
-    plans: Plans, specs: Sequence[CellSpec], options: Sequence[str], rounds: int, measured: Run
+    plans: Plans, specs: Sequence[CellSpec], options: Sequence[str], rounds: int, measured: TimedRun
 ) -> dict[str, Any]:
     """Run the `ddp` cells of failures that do not hang, N at a time."""
     hangs = {cell.repro.id for cell in plans.cells(specs) if cell.is_documented_hang}

@@ -10,7 +10,7 @@ from typing import Any
 from repros.simulated_gpus.tools.page import fill_part
 from repros.text.wording import count
 from tools.bench.kept import read_kept
-from tools.bench.plot import Series, draw
+from tools.bench.plot import PlotSeries, draw
 from tools.docs.generator import run_generator
 
 PAGE = Path(__file__).parents[2] / "docs/scale.md"
@@ -119,9 +119,9 @@ def plot(scale: Mapping[str, Any]) -> str:
         "Times as fast as by hand",
         "cores",
         [
-            Series("measured", ratios(here, "seconds"), dots=True),
-            Series("planned from the evidence", ratios(machines, "from_evidence")),
-            Series("planned from another run", ratios(machines, "from_run")),
+            PlotSeries("measured", ratios(here, "seconds"), dots=True),
+            PlotSeries("planned from the evidence", ratios(machines, "from_evidence")),
+            PlotSeries("planned from another run", ratios(machines, "from_run")),
         ],
     )
 

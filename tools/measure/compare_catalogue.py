@@ -58,7 +58,7 @@ LIBRARIES = (
 )
 
 
-class Failure(NamedTuple):
+class SilentFailure(NamedTuple):
     """A silent failure with the variant that fails and the first documented fix, on a stack that has it."""
 
     repro: Repro
@@ -67,7 +67,7 @@ class Failure(NamedTuple):
     stack: str
 
 
-def failures_of(stack_name: str, ids: list[str]) -> Iterator[Failure]:
+def failures_of(stack_name: str, ids: list[str]) -> Iterator[SilentFailure]:
     """Yield the silent failures of the stack, and the others on their reference stacks."""
     repros = [repro for repro in catalogue.load() if repro.silent and (not ids or repro.id in ids)]
     there = list(_failures_on(stack_name, repros))
@@ -76,7 +76,7 @@ def failures_of(stack_name: str, ids: list[str]) -> Iterator[Failure]:
     yield from _failures_on("home", [repro for repro in repros if repro.id not in ids_there])
 
 
-def _failures_on(stack_name: str, repros: list[Repro]) -> Iterator[Failure]:
+def _failures_on(stack_name: str, repros: list[Repro]) -> Iterator[SilentFailure]:
     runs = list(runs_of(repros, [stack_name]))
     for repro in repros:
         mine = [run for run in runs if run.repro.id == repro.id]
@@ -85,7 +85,7 @@ def _failures_on(stack_name: str, repros: list[Repro]) -> Iterator[Failure]:
             run.variant for run in mine if run.variant.outcome is ExpectedOutcome.PASSES and not run.variant.contrast
         ]
         if failing and fixed:
-            yield Failure(repro, failing[0], fixed[0], mine[0].stack)
+            yield SilentFailure(repro, failing[0], fixed[0], mine[0].stack)
 
 
 def record_variant(repro: Repro, variant: Variant, pythons: tuple[Path, Path], folder: Path) -> None:
@@ -116,7 +116,7 @@ def record_variant(repro: Repro, variant: Variant, pythons: tuple[Path, Path], f
     (folder / ENDING).write_text(json.dumps({**ending, "seconds": round(time.monotonic() - begun, 1)}))
 
 
-def record_all(failures: list[Failure], python: Path, folder: Path) -> None:
+def record_all(failures: list[SilentFailure], python: Path, folder: Path) -> None:
     """Record both variants of each failure, one after another, where torch and the libraries are imported once."""
     heavy = [failure for failure in failures if failure.repro.path.parent.name in HEAVY]
     light = [failure for failure in failures if failure not in heavy]
@@ -150,7 +150,7 @@ def load(folder: Path) -> Recording:
     return Recording(folder, ending["code"], tuple(ending["failures"]), ending["whole"])
 
 
-def compare_variants(failure: Failure, folder: Path) -> dict[str, Any]:
+def compare_variants(failure: SilentFailure, folder: Path) -> dict[str, Any]:
     """Return the comparison of the two recordings of a failure."""
     repro, failing, fixed, stack_name = failure
     runs = [load(folder / repro.id / variant.name) for variant in (fixed, failing)]

@@ -18,7 +18,7 @@ _NAMES = ("failing", "fixed", "main", "VARIANTS")
 
 
 @dataclass(frozen=True)
-class Parts:
+class ScriptParts:
     """The two parts of a script."""
 
     definitions: str
@@ -27,7 +27,7 @@ class Parts:
     """The remaining statements, without indent."""
 
 
-def split_script(source: str, *, several_ranks: bool) -> Parts:
+def split_script(source: str, *, several_ranks: bool) -> ScriptParts:
     """Return a script's parts.
 
     A function or class whose name a repro's script defines itself, such as `main`, is renamed.
@@ -54,7 +54,8 @@ def split_script(source: str, *, several_ranks: bool) -> Parts:
     first = [f"global {', '.join(shared)}"] if shared else []
     if re.search(r"\bparse_(?:known_)?args\(|\bsys\.argv\b", source):
         first.append("sys.argv[1:] = []  # variant, strategy and accelerator are not for this code")
-    return Parts("\n".join(lines), "\n".join([*first, *(_text(source, statement) for statement in rest)]) or "pass")
+    first += [_text(source, statement) for statement in rest]
+    return ScriptParts("\n".join(lines), "\n".join(first) or "pass")
 
 
 def _renamed(source: str) -> str:

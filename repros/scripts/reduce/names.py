@@ -13,7 +13,7 @@ _BUILTINS = frozenset({*dir(builtins), "__file__", "__name__", "__doc__", "__spe
 
 
 @dataclass(frozen=True)
-class Names:
+class SourceNames:
     """The names of a source."""
 
     undefined: frozenset[str]
@@ -23,7 +23,7 @@ class Names:
     read: frozenset[str]
     """Attributes that are read from `self`."""
 
-    def lacks(self, origin: Names) -> bool:
+    def lacks(self, origin: SourceNames) -> bool:
         """Return whether it reads a name that only the origin defines."""
         return bool(self.undefined - origin.undefined or (self.read & origin.own) - self.own)
 
@@ -36,7 +36,7 @@ def attributes_of(block: Block) -> Iterator[tuple[str, ast.Assign]]:
                 yield name, statement
 
 
-def names_of(tree: ast.AST) -> Names:
+def names_of(tree: ast.AST) -> SourceNames:
     """Return the names of a tree, without regard to scopes."""
     bound, loaded, own, read = set[str](), set[str](), set[str](), set[str]()
     for node in ast.walk(tree):
@@ -62,4 +62,4 @@ def names_of(tree: ast.AST) -> Names:
                 pass
     has_all = any(isinstance(node, ast.alias) and node.name == "*" for node in ast.walk(tree))
     undefined = frozenset() if has_all else frozenset(loaded - bound - _BUILTINS)
-    return Names(undefined, frozenset(own), frozenset(read))
+    return SourceNames(undefined, frozenset(own), frozenset(read))

@@ -27,7 +27,7 @@ _MOST_LINES = 2_000
 
 
 @dataclass(frozen=True)
-class Code:
+class IssueCode:
     """The code of an issue."""
 
     source: str
@@ -44,7 +44,7 @@ class Code:
         return f"block {self.number} of {self.blocks}" if self.number else "the code outside of blocks"
 
 
-def find_code(markdown: str, name: str, number: int | None = None) -> Code:
+def find_code(markdown: str, name: str, number: int | None = None) -> IssueCode:
     """Return the block of an issue with a number; by default the longest that is Python and imports something.
 
     Without such a block, code outside of blocks is searched.
@@ -57,15 +57,15 @@ def find_code(markdown: str, name: str, number: int | None = None) -> Code:
         if not 1 <= number <= len(blocks):
             raise ReprosError(f"--block {number}: {name} has {len(blocks)} code blocks; expected one of them.")
         _, source, line = blocks[number - 1]
-        return Code(source, number, len(blocks), line)
+        return IssueCode(source, number, len(blocks), line)
     scripts = [
-        Code(source, position, len(blocks), line)
+        IssueCode(source, position, len(blocks), line)
         for position, (word, source, line) in enumerate(blocks, 1)
         if word.lower() in _PYTHON and _is_script(source)
     ]
     if not scripts:
         loose = _find_loose(_outside(markdown))
-        scripts = [Code(source, None, len(blocks), line) for source, line in loose]
+        scripts = [IssueCode(source, None, len(blocks), line) for source, line in loose]
     if not scripts:
         raise ReprosError(
             f"{name} has no code block that is Python and imports something, among {len(blocks)}; "

@@ -17,7 +17,7 @@ from repros.diagnose import watch
 from repros.diagnose.watch import watching
 from repros.diagnose.watch.identify import CRASH, checks_of
 from repros.diagnose.watch.inside.check import first_words
-from repros.diagnose.watch.inside.checks import FAMILIES, Family, families
+from repros.diagnose.watch.inside.checks import FAMILIES, CheckFamily, families
 from repros.diagnose.watch.names import declared_checks, refuse_unknown_checks
 from repros.model.errors import UnknownNameError
 from tests.package_catalogue import load
@@ -53,7 +53,7 @@ def test_every_family_is_loaded_and_every_name_is_declared_once() -> None:
 
 
 @pytest.mark.parametrize("family", [*families()], ids=lambda family: family.__name__.rpartition(".")[2])
-def test_a_contract_says_of_each_check_when_it_reports(family: Family) -> None:
+def test_a_contract_says_of_each_check_when_it_reports(family: CheckFamily) -> None:
     """By name where a family has several; those that share a prefix may be named by it."""
     parts = parts_of(inspect.getdoc(family) or "")
     assert tuple(parts) == HEADINGS
@@ -64,7 +64,7 @@ def test_a_contract_says_of_each_check_when_it_reports(family: Family) -> None:
 
 
 @pytest.mark.parametrize("family", [*families()], ids=lambda family: family.__name__.rpartition(".")[2])
-def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: Family) -> None:
+def test_a_family_uses_the_names_that_it_declares_and_composes_none(family: CheckFamily) -> None:
     name = family.__name__.rpartition(".")[2]
     own = {check.name for check in family.CHECKS}
     used = strings(TREES[name])

@@ -6,7 +6,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from repros.model.errors import ReprosError
-from repros.scripts.try_.issue import Code, find_code
+from repros.scripts.try_.issue import IssueCode, find_code
 from repros.scripts.try_.needs import package_of, read_needs
 from repros.scripts.try_.script import Script, read_script
 from tests.scripts.try_.conftest import Write
@@ -98,14 +98,14 @@ Thanks
 
 def test_code_that_stands_in_no_block_counts_if_no_block_is_code() -> None:
     code = find_code(LOOSE, "issue.md")
-    assert code == Code("\n".join(LOOSE.split("\n")[4:10]) + "\n", None, 1, 5)
+    assert code == IssueCode("\n".join(LOOSE.split("\n")[4:10]) + "\n", None, 1, 5)
     assert code.location == "the code outside of blocks"
     indented = LOOSE.replace("import torch\nfrom", "torch\nfrom")
     assert find_code(indented, "issue.md").source == "\n".join(LOOSE.split("\n")[5:10]) + "\n"
     indented = indented.replace("from torch", "of torch")
-    assert find_code(indented, "issue.md") == Code("import torch\nprint(torch.ones(\n    2))\n", None, 1, 16)
+    assert find_code(indented, "issue.md") == IssueCode("import torch\nprint(torch.ones(\n    2))\n", None, 1, 16)
     session = indented.replace("    import", "    imports")
-    assert find_code(session, "issue.md") == Code("import torch\nfor i in range(2):\n    print(i)\n", None, 1, 22)
+    assert find_code(session, "issue.md") == IssueCode("import torch\nfor i in range(2):\n    print(i)\n", None, 1, 22)
     assert find_code(f"{LOOSE}\n```python\nimport torch\n```\n", "issue.md").location == "block 2 of 2"
 
 

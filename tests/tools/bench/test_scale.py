@@ -19,7 +19,7 @@ from tools.bench import bisected_table, scale_table
 from tools.bench.bisected import STEPS
 from tools.bench.kept import keep, read_kept
 from tools.bench.planned import OTHERS, Plans
-from tools.bench.plot import Series
+from tools.bench.plot import PlotSeries
 from tools.bench.plot import draw as draw_plot
 from tools.bench.scale import core_counts, draw, estimate, on_cores
 
@@ -130,7 +130,7 @@ def test_the_plot_has_dots_for_what_was_measured() -> None:
 
 
 def test_names_in_a_plot_are_escaped() -> None:
-    ET.fromstring(draw_plot("a < b", "c & d", [Series("<e>", [(1, 1)])]))  # noqa: S314 - made here
+    ET.fromstring(draw_plot("a < b", "c & d", [PlotSeries("<e>", [(1, 1)])]))  # noqa: S314 - made here
 
 
 @pytest.mark.parametrize("table", [scale_table, bisected_table])

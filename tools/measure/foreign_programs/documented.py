@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.measure.foreign_programs.place import prepare
 from tools.measure.foreign_programs.programs import Program
-from tools.measure.foreign_programs.simulated import Bench, Ended, identify
+from tools.measure.foreign_programs.simulated import Ended, PreparedProgram, identify
 
 KEPT = Path(__file__).parents[3] / "tests/simulate/documented.jsonl"
 """The results that the table in `docs/simulate.md` shows."""
@@ -27,7 +27,7 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
     """Run a program on simulated GPUs; return the line to keep."""
     with tempfile.TemporaryDirectory() as folder:
         place = prepare(program, python, sources, Path(folder, "prepared"))
-        here = Bench(program, python, Path(folder), place, deadline).run(on_gpus=True)
+        here = PreparedProgram(program, python, Path(folder), place, deadline).run(on_gpus=True)
     outcome, error = judge(program, here)
     return {
         **identify(program, python, sources),

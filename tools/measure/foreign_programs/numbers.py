@@ -25,7 +25,7 @@ CLOSE = 1e-3
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedNumbers:
     """How the numbers of a run compare with those of the same program's run on the CPU."""
 
     outcome: str
@@ -53,7 +53,7 @@ def numbers(text: str) -> dict[str, list[str]]:
     return found
 
 
-def compare(here: Mapping[str, Sequence[str]], cpu: Mapping[str, Sequence[str]], *, in_order: bool) -> Comparison:
+def compare(here: Mapping[str, Sequence[str]], cpu: Mapping[str, Sequence[str]], *, in_order: bool) -> ComparedNumbers:
     """Compare a run's numbers with those of the CPU's run; names that the CPU's run does not print are left out.
 
     Args:
@@ -63,14 +63,14 @@ def compare(here: Mapping[str, Sequence[str]], cpu: Mapping[str, Sequence[str]],
     """
     total = sum(len(values) for values in cpu.values())
     if not total:
-        return Comparison("no numbers", 0)
+        return ComparedNumbers("no numbers", 0)
     unequal = tuple(name for name, values in cpu.items() if not _same(here.get(name, ()), values, in_order))
     if not unequal:
-        return Comparison("equal", total)
+        return ComparedNumbers("equal", total)
     if any(len(here.get(name, ())) != len(cpu[name]) for name in unequal):
-        return Comparison("different", total, math.inf, unequal)
+        return ComparedNumbers("different", total, math.inf, unequal)
     largest = max(_difference(here[name], cpu[name], in_order) for name in unequal)
-    return Comparison("close" if largest <= CLOSE else "different", total, largest, unequal)
+    return ComparedNumbers("close" if largest <= CLOSE else "different", total, largest, unequal)
 
 
 def _same(one: Iterable[str], other: Iterable[str], in_order: bool) -> bool:

@@ -23,7 +23,7 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
-from tools.measure.foreign_programs.numbers import Comparison, compare, numbers
+from tools.measure.foreign_programs.numbers import ComparedNumbers, compare, numbers
 from tools.measure.foreign_programs.place import CPU_ONLY, environ, prepare, version, version_of
 from tools.measure.foreign_programs.programs import Program
 
@@ -60,7 +60,7 @@ def run(program: Program, python: Path, sources: Path, deadline: int = DEADLINE)
     """Run a program on the CPU and on simulated GPUs; return the line to keep."""
     with tempfile.TemporaryDirectory() as folder:
         place = prepare(program, python, sources, Path(folder, "prepared"), is_short=True)
-        bench = Bench(program, python, Path(folder), place, deadline)
+        bench = PreparedProgram(program, python, Path(folder), place, deadline)
         cpu = None if program.needs_gpu else bench.run()
         here = cpu if cpu is not None and cpu.code else bench.run(on_gpus=True)
         result = _judge(program, bench, cpu, here)
@@ -90,20 +90,20 @@ def identify(program: Program, python: Path, sources: Path) -> dict[str, Any]:
     }
 
 
-def _judge(program: Program, bench: Bench, cpu: Ended | None, here: Ended) -> Comparison:
+def _judge(program: Program, bench: PreparedProgram, cpu: Ended | None, here: Ended) -> ComparedNumbers:
     if cpu is None or here.code or cpu.code:
-        return Comparison("not compared", 0)
+        return ComparedNumbers("not compared", 0)
     in_order = program.processes == 1
     result = compare(here.printed, cpu.printed, in_order=in_order)
     if result.outcome == "different":
         itself = compare(bench.run().printed, cpu.printed, in_order=in_order)
         if itself.outcome != "equal":
-            return Comparison("differs on the CPU", result.compared, itself.difference, itself.where)
+            return ComparedNumbers("differs on the CPU", result.compared, itself.difference, itself.where)
     return result
 
 
 @dataclass(frozen=True)
-class Bench:
+class PreparedProgram:
     """A prepared program, which each run gets a fresh copy of, in the same place."""
 
     program: Program

@@ -44,7 +44,7 @@ FAMILIES = {
 """The modules of each folder, in the order of the documentation."""
 
 
-class Family(Protocol):
+class CheckFamily(Protocol):
     """A module of this folder's folders."""
 
     __name__: str
@@ -53,8 +53,8 @@ class Family(Protocol):
     """Attaches the checks to the observations of a process."""
 
 
-def families() -> Iterator[Family]:
+def families() -> Iterator[CheckFamily]:
     """Yield the module of each family."""
     for folder, names in FAMILIES.items():
         for name in names:
-            yield cast("Family", importlib.import_module(f"{__name__}.{folder}.{name}"))
+            yield cast("CheckFamily", importlib.import_module(f"{__name__}.{folder}.{name}"))

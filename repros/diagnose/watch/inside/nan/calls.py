@@ -70,7 +70,7 @@ class _Call:
         self.module, self.inputs, self.last = module, inputs, None
 
 
-class Calls:
+class Suspects:
     """The suspects of this step, in the order of time; :meth:`on` attaches the hooks."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.location import is_library
 from repros.diagnose.watch.inside.nan import graph, weights
-from repros.diagnose.watch.inside.nan.calls import Calls, Suspect
+from repros.diagnose.watch.inside.nan.calls import Suspect, Suspects
 from repros.diagnose.watch.inside.nan.ranges import NAN, Range, count_not_finite, words_of
 from repros.diagnose.watch.inside.observe.optimizers import steps
 
@@ -76,7 +76,7 @@ def _share(count: int, value_range: Range) -> str:
     return f"{count:,} of {value_range.size:,} values ({value_range.dtype})"
 
 
-def of_suspect(calls: Calls, suspect: Suspect) -> Evidence:
+def of_suspect(calls: Suspects, suspect: Suspect) -> Evidence:
     """Return the evidence against a module, or the code between two."""
     what, share = words_of(suspect.kinds), _share(suspect.count, suspect.value_range)
     if suspect.kind == "output":
@@ -89,11 +89,11 @@ def of_suspect(calls: Calls, suspect: Suspect) -> Evidence:
     return Evidence("output", "; ".join(parts), [_named(calls, owner)], numbers, place)
 
 
-def _named(calls: Calls, module: Module) -> str:
+def _named(calls: Suspects, module: Module) -> str:
     return name_of_module(module, calls.roots)
 
 
-def _where(calls: Calls, suspect: Suspect) -> str:
+def _where(calls: Suspects, suspect: Suspect) -> str:
     """Return the code that has given such values."""
     if suspect.kind == "output":
         return _named(calls, suspect.module)
@@ -105,7 +105,7 @@ def _where(calls: Calls, suspect: Suspect) -> str:
     return f"the forward of {_named(calls, suspect.module)}, {place},"
 
 
-def _how(calls: Calls, suspect: Suspect) -> Iterator[str]:
+def _how(calls: Suspects, suspect: Suspect) -> Iterator[str]:
     """Yield the known circumstances of a module's output."""
     if type(suspect.module).__name__ == "OptimizedModule":
         yield "compiled code is seen as a whole alone"
@@ -127,7 +127,7 @@ def _how(calls: Calls, suspect: Suspect) -> Iterator[str]:
         yield f"float16 ends at {_LARGEST_HALF}"
 
 
-def of_arrived(calls: Calls, suspect: Suspect, handed: InBatch | None) -> Evidence:
+def of_arrived(calls: Suspects, suspect: Suspect, handed: InBatch | None) -> Evidence:
     """Return the evidence of an input that no module has computed."""
     name, what = name_of_module(suspect.following, calls.roots), words_of(suspect.kinds)
     text = f"the input of {name} has {what} as it arrives: {_share(suspect.count, suspect.value_range)}"
@@ -147,7 +147,7 @@ def of_batch(handed: InBatch) -> Evidence:
 
 
 def of_loss(
-    calls: Calls,
+    calls: Suspects,
     loss: list[Range],
     operation: tuple[str, str] | None,
     before: tuple[float, float] | None,
@@ -180,13 +180,13 @@ def of_loss(
     return Evidence("loss", text, [operation[0]] if operation is not None else [])
 
 
-def last_given(calls: Calls) -> tuple[float, float] | None:
+def last_given(calls: Suspects) -> tuple[float, float] | None:
     """Return the least and the greatest output of the outermost module that has returned last."""
     return _whole(calls.last[1]) if calls.last is not None else None
 
 
 def of_gradients(
-    calls: Calls, roots: list[Node | None], loss: list[Range], bad: set[int], norms: dict[int, float]
+    calls: Suspects, roots: list[Node | None], loss: list[Range], bad: set[int], norms: dict[int, float]
 ) -> Evidence:
     """Return the first gradient that is not finite, with the operation that the graph has there."""
     names = names_of_parameters(calls.roots)
@@ -207,7 +207,7 @@ def of_gradients(
     return Evidence("gradient", text, [*filter(None, shown)][:_MOST_NAMES], numbers, has_bad_loss=False)
 
 
-def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence:
+def of_weights(calls: Suspects, bad: set[int], norms: dict[int, float]) -> Evidence:
     """Return the optimizer's step that has made parameters not finite, or that they were so before any."""
     names, held = names_of_parameters(calls.roots), weights.held()
     ordered = [key for key in held if key in bad]
@@ -231,7 +231,7 @@ def of_weights(calls: Calls, bad: set[int], norms: dict[int, float]) -> Evidence
     return Evidence("step", text, [*filter(None, shown)][:_MOST_NAMES], numbers, step=number)
 
 
-def of_buffers(calls: Calls, suspect: Suspect | None) -> Evidence | None:
+def of_buffers(calls: Suspects, suspect: Suspect | None) -> Evidence | None:
     """Return the evidence of a buffer or frozen parameter that is not finite, of the module of a suspect."""
     if suspect is None or suspect.kind != "output" or suspect.module is None:
         return None

@@ -27,7 +27,7 @@ FIRST = 8
 """Indices by which one random order of a data set is distinguished from another."""
 
 
-class Pass:
+class LoaderPass:
     """One pass over a loader: from the first index that is drawn on."""
 
     def __init__(self, iterator: _BaseDataLoaderIter) -> None:
@@ -77,7 +77,7 @@ def chain_of(outermost: object) -> Iterator[Sampler]:
         waiting += [fields[name] for name in ("sampler", "batch_sampler", "_sampler", "dataset") if name in fields]
 
 
-def _notify_streamed(watch: Watch, iterator: _BaseDataLoaderIter, current: Pass, batch: object) -> None:
+def _notify_streamed(watch: Watch, iterator: _BaseDataLoaderIter, current: LoaderPass, batch: object) -> None:
     import torch
 
     if isinstance(getattr(iterator, "_dataset", None), torch.utils.data.IterableDataset):
@@ -123,12 +123,12 @@ def _patch_fetchers(watch: Watch) -> None:
 
 def attach(watch: Watch) -> None:
     """Observe loaders once torch.utils.data is imported."""
-    passes: weakref.WeakKeyDictionary[_BaseDataLoaderIter, Pass] = weakref.WeakKeyDictionary()
+    passes: weakref.WeakKeyDictionary[_BaseDataLoaderIter, LoaderPass] = weakref.WeakKeyDictionary()
 
     def draw(args: Args, _: object, indices: int | list[int]) -> None:
         current = passes.get(args[0])
         if current is None:
-            current = passes[args[0]] = Pass(args[0])
+            current = passes[args[0]] = LoaderPass(args[0])
         if current.samplers and not current.epochs:
             current.epochs = {place: sampler.epoch for place, sampler in enumerate(current.samplers)}
             watch.notify("drawn", current)

@@ -47,7 +47,7 @@ CHECKS = (
 _FIRST = 8
 
 
-class _Clipped:
+class _IncompleteClips:
     """The clippings of gradients that are not complete."""
 
     def __init__(self, watch: Watch) -> None:
@@ -86,7 +86,7 @@ class _Clipped:
             self._watch.report("clipped_while_accumulating", text, numbers=numbers, place=place)
 
 
-class _Zeroed:
+class _LateZeroing:
     """The optimizers whose steps wait for more micro-batches."""
 
     def __init__(self, watch: Watch) -> None:
@@ -126,7 +126,7 @@ class _Zeroed:
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    clipped, zeroed = _Clipped(watch), _Zeroed(watch)
+    clipped, zeroed = _IncompleteClips(watch), _LateZeroing(watch)
     watch.listen("clipped", clipped.clipped)
     watch.listen("zeroing", clipped.forget)
     watch.listen("step_waits", zeroed.step_waits)

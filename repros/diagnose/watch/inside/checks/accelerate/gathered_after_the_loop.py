@@ -39,7 +39,7 @@ CHECKS = (
 )
 
 
-class _Pass(NamedTuple):
+class _UnevenPass(NamedTuple):
     """A pass over a prepared loader whose last batch is not full, or was filled up."""
 
     samples: int
@@ -55,7 +55,7 @@ class _Gathered:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._last: _Pass | None = None
+        self._last: _UnevenPass | None = None
 
     def loader_ended(self, loader: DataLoaderShard | DataLoaderDispatcher) -> None:
         self._last = _pass_over(loader)
@@ -89,7 +89,7 @@ def listen(watch: Watch) -> None:
     watch.listen("gathered_for_metrics", gathered.gathered_for_metrics)
 
 
-def _pass_over(loader: DataLoaderShard | DataLoaderDispatcher) -> _Pass | None:
+def _pass_over(loader: DataLoaderShard | DataLoaderDispatcher) -> _UnevenPass | None:
     """Return the pass of a loader at its last batch; None if that is full, or its rows are unknown."""
     ranks, sampler = count_processes(), getattr(loader, "batch_sampler", None)
     is_even = ranks == 1 or getattr(sampler, "even_batches", False)
@@ -97,7 +97,7 @@ def _pass_over(loader: DataLoaderShard | DataLoaderDispatcher) -> _Pass | None:
         return None
     samples, batch = len(loader.dataset), int(loader.total_batch_size)
     rows = samples if ranks == 1 else -(-samples // batch) * batch // ranks
-    return _Pass(samples, rows, batch // ranks)
+    return _UnevenPass(samples, rows, batch // ranks)
 
 
 def _lengths(data: object) -> Iterator[int]:

@@ -59,7 +59,7 @@ _LENGTHS = {"LinearLR": "total_iters", "PolynomialLR": "total_iters", "CosineAnn
 _FEWEST = 4
 
 
-class _Loaded:
+class _EmptyLoads:
     """The calls of `load_state` that had nothing to load into."""
 
     def __init__(self, watch: Watch) -> None:
@@ -99,7 +99,7 @@ class _Loaded:
             self._watch.report("state_loaded_before_prepare", text, place=place)
 
 
-class _Skipped:
+class _SkippedBatches:
     """The passes that left out their first batches."""
 
     def __init__(self, watch: Watch) -> None:
@@ -132,7 +132,7 @@ class _Counted:
         self.epoch = epoch
 
 
-class _Schedules:
+class _PreparedSchedules:
     """The prepared schedulers of a program of several ranks."""
 
     def __init__(self, watch: Watch) -> None:
@@ -175,7 +175,7 @@ class _Schedules:
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    loaded, skipped, schedules = _Loaded(watch), _Skipped(watch), _Schedules(watch)
+    loaded, skipped, schedules = _EmptyLoads(watch), _SkippedBatches(watch), _PreparedSchedules(watch)
     watch.listen("checkpoint_loaded", loaded.checkpoint_loaded)
     watch.listen("ends", loaded.judge)
     watch.listen("state_loading", loaded.forget)  # not `loading`: `prepare` itself loads an optimizer's state

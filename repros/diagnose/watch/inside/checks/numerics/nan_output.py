@@ -74,14 +74,14 @@ _LEAST_SCALE = 1 / 16
 _BATCHES = 3
 """Batches that are kept: loaders are read ahead of the step."""
 
-_hooks: list[calls.Calls] = []
+_hooks: list[calls.Suspects] = []
 """The hooks of this process, off until a watch requests them."""
 
 
 class _First:
     """The evidence of the present step, and the values that are usual at each place."""
 
-    def __init__(self, watch: Watch, module_calls: calls.Calls) -> None:
+    def __init__(self, watch: Watch, module_calls: calls.Suspects) -> None:
         self._watch, self._calls = watch, module_calls
         self._usual: dict[tuple[object, ...], int] = {}
         self._batches: deque[list[evidence.InBatch]] = deque(maxlen=_BATCHES)
@@ -269,7 +269,7 @@ _OBSERVED = (
 def listen(watch: Watch) -> None:
     """Attach the checks if they were requested."""
     if not _hooks:
-        _hooks.append(calls.Calls())
+        _hooks.append(calls.Suspects())
         when_imported("torch", _hooks[0].see_compiled)
         watch.observe("begins", _hooks[0].off)
     if watch.is_requested("nan"):

@@ -79,7 +79,7 @@ class _Pass:
             self.called[id(module)] = is_on or self.called.get(id(module), False)
 
 
-class _Trained:
+class _FirstPasses:
     """The first passes of each model with an adapter, until their backward."""
 
     def __init__(self, watch: Watch) -> None:
@@ -211,7 +211,7 @@ class _Held:
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    trained, held = _Trained(watch), _Held(watch)
+    trained, held = _FirstPasses(watch), _Held(watch)
     watch.listen("kbit_prepared", trained.kbit_prepared)
     watch.listen("adapted_fed", trained.adapted_fed)
     watch.listen("adapted_fed", held.adapted_fed)

@@ -25,7 +25,7 @@ import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
-from repros.diagnose.watch.inside.observe.loaders import Pass
+from repros.diagnose.watch.inside.observe.loaders import LoaderPass
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ class _Order:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._passes: list[Pass] = []
+        self._passes: list[LoaderPass] = []
         """The last pass of each sampler."""
         self._untouched: set[int] = set()
         """Passes on which nothing was trained yet, by `id`."""
         self._late: dict[int, tuple[int, int]] = {}
         self._trained: weakref.WeakKeyDictionary[Sampler, dict[int, _Trained]] = weakref.WeakKeyDictionary()
 
-    def drawn(self, new: Pass) -> None:
+    def drawn(self, new: LoaderPass) -> None:
         for old in [old for old in self._passes if any(sampler in new.samplers for sampler in old.samplers)]:
             self._passes.remove(old)
             self._untouched.discard(id(old))

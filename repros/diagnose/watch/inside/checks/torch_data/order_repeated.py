@@ -35,7 +35,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
-from repros.diagnose.watch.inside.observe.loaders import Pass
+from repros.diagnose.watch.inside.observe.loaders import LoaderPass
 from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
@@ -55,7 +55,7 @@ _PASSES = 3
 """The most passes with workers that a process writes events about."""
 
 
-class _Trained(NamedTuple):
+class _TrainedOrder(NamedTuple):
     """The order of a pass that an optimizer was trained on, and when that was."""
 
     indices: tuple[int, ...]
@@ -68,21 +68,21 @@ class _Orders:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._clock = 0
-        self._fetched: Callable[[], Pass | None] = _nothing
+        self._fetched: Callable[[], LoaderPass | None] = _nothing
         """The pass of the last batch if gradients were enabled; a reference, since a pass holds its data set."""
-        self._training: Callable[[], Pass | None] = _nothing
+        self._training: Callable[[], LoaderPass | None] = _nothing
         """The pass of the last batch before a backward."""
-        self._drawn: weakref.WeakKeyDictionary[Pass, int] = weakref.WeakKeyDictionary()
+        self._drawn: weakref.WeakKeyDictionary[LoaderPass, int] = weakref.WeakKeyDictionary()
         """The time, by `_clock`, at which the first indices of each pass were drawn."""
-        self._orders: weakref.WeakKeyDictionary[Optimizer, dict[int, _Trained]] = weakref.WeakKeyDictionary()
-        self._reported: weakref.WeakSet[Pass] = weakref.WeakSet()
+        self._orders: weakref.WeakKeyDictionary[Optimizer, dict[int, _TrainedOrder]] = weakref.WeakKeyDictionary()
+        self._reported: weakref.WeakSet[LoaderPass] = weakref.WeakSet()
         self._passes = 0
 
-    def ordered(self, new: Pass) -> None:
+    def ordered(self, new: LoaderPass) -> None:
         self._clock += 1
         self._drawn[new] = self._clock
 
-    def fetched(self, current: Pass) -> None:
+    def fetched(self, current: LoaderPass) -> None:
         self._fetched = weakref.ref(current) if sys.modules["torch"].is_grad_enabled() else _nothing
 
     def before_backward(self) -> None:
@@ -110,7 +110,7 @@ class _Orders:
             text = "two epochs have the same random order: the sampler's generator was seeded anew with the same number"
             numbers = {"first indices": list(before.indices)}
             self._watch.report("order_repeated", text, step=number, numbers=numbers)
-        self._orders[optimizer][current.dataset] = _Trained(tuple(current.indices), self._clock)
+        self._orders[optimizer][current.dataset] = _TrainedOrder(tuple(current.indices), self._clock)
 
 
 class _Seeds:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.observe import replicas
-from repros.diagnose.watch.inside.observe.loaders import Pass, chain_of
+from repros.diagnose.watch.inside.observe.loaders import LoaderPass, chain_of
 from repros.diagnose.watch.inside.values import stable_digest
 from repros.diagnose.watch.inside.watch import Watch
 
@@ -61,11 +61,11 @@ class _Shares:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._waiting: list[Pass] = []
+        self._waiting: list[LoaderPass] = []
         self._written: weakref.WeakSet[Sampler] = weakref.WeakSet()
         self._prepared = 0
 
-    def drawn(self, new: Pass) -> None:
+    def drawn(self, new: LoaderPass) -> None:
         self._waiting.append(new)
         del self._waiting[:-_MOST]
         self._watch.listen("after_step", self.after_step)

@@ -127,7 +127,7 @@ class _Cut:
             self._watch.report("layer_cut_off", text, step=number, names=names, numbers={"layers": len(cut)})
 
 
-class _Held:
+class _Unheld:
     """The trained parameters that are called and that no optimizer holds."""
 
     def __init__(self, watch: Watch) -> None:
@@ -199,7 +199,7 @@ class _Held:
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    cut, held = _Cut(watch), _Held(watch)
+    cut, held = _Cut(watch), _Unheld(watch)
     for name in ("state_loading", "fed", "called", "after_inspected_step"):
         watch.listen(name, getattr(cut, name))
     for name in ("made", "state_loading", "calling", "called", "after_inspected_step"):
