@@ -23,7 +23,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 class TextSnapshot(SingleFileSnapshotExtension):
-    """A text file for each test, in the folder `__snapshots__` beside the test's file."""
+    """A text file for each test, in the folder `__snapshots__` next to the test's file."""
 
     file_extension = "txt"
     _write_mode = WriteMode.TEXT

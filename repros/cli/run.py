@@ -151,9 +151,7 @@ def run(
     try:
         specs = select(catalogue, selection)
         if subset is not None:
-            drawn = draw_subset(specs, where, evidence.read(locations=places), subset)
-            specs, where = drawn.specs, drawn.targets
-            show_text(console(stderr=by_hand), describe(drawn, subset), "dim")
+            specs, where = _draw(specs, where, subset, places, stderr=by_hand)
         if by_hand:
             return _print_commands(specs, where)
         if not specs:
@@ -167,6 +165,15 @@ def run(
         if by_hand or not allow_empty:
             raise
         return _record_nothing(results, str(error), observer, append=append)
+
+
+def _draw(
+    specs: Sequence[CellSpec], where: Targets, subset: SubsetOptions, places: CatalogueLocations, *, stderr: bool
+) -> tuple[Sequence[CellSpec], Targets]:
+    """Draw a subset of the cells, and tell what it leaves out."""
+    drawn = draw_subset(specs, where, evidence.read(locations=places), subset)
+    show_text(console(stderr=stderr), describe(drawn, subset), "dim")
+    return drawn.specs, drawn.targets
 
 
 def _record_nothing(results: Path, why: str, observer: LiveReporter, *, append: bool) -> int:

@@ -107,7 +107,7 @@ def test_confirm(repros: Command, log: str) -> None:
 
 
 def write_ranged(folder: Path, times: int) -> str:
-    """Write a log without versions, its message so many times as long, and a catalogue in which versions decide."""
+    """Write a log without versions, its message that many times as long, and a catalogue in which versions decide."""
     script = Path(RAISES).read_text("utf-8").replace("# home", '# affected = ["packaging>=1 or torch>=2"]\n# home', 1)
     long = f"the documented failure on cuda:0 {'and more of it ' * times}"
     script = script.replace('match = "the documented failure on cuda:0"', f'match = "{long.strip()}"')

@@ -75,7 +75,7 @@ def read_catalogue(places: CatalogueLocations) -> Catalogue:
 
 
 def keep(
-    name: str, places: CatalogueLocations, read: Callable[[], T], readers: Iterable[Path] = (), beside: str = ""
+    name: str, places: CatalogueLocations, read: Callable[[], T], readers: Iterable[Path] = (), sibling: str = ""
 ) -> T:
     """Return a value made of catalogues, from the cache unless a script or the code that makes it has changed.
 
@@ -84,12 +84,12 @@ def keep(
         places: the catalogues.
         read: makes the value, which must be picklable.
         readers: files and folders of code that it depends on in addition to that of the catalogue.
-        beside: name of a file that it depends on, in the folder of each script and in the one above.
+        sibling: name of a file that it depends on, in the folder of each script and in the one above.
     """
     scripts = [file for place in places.scripts for file in files_below(place, ".py")]
     code = [file for place in (*READERS, *readers) for file in files_below(place, ".py")]
-    folders = {os.path.dirname(script) for script in scripts if beside}  # noqa: PTH120 - hundreds
-    others = [os.path.join(folder, *up, beside) for folder in folders for up in ((), ("..",))]  # noqa: PTH118 - hundreds
+    folders = {os.path.dirname(script) for script in scripts if sibling}  # noqa: PTH120 - hundreds
+    others = [os.path.join(folder, *up, sibling) for folder in folders for up in ((), ("..",))]  # noqa: PTH118 - hundreds
     return remember(name, [*scripts, *code, *others], read, key=f"{packaging.__version__} {places!r}")
 
 

@@ -87,7 +87,7 @@ def test_the_whole_script(own: Repro) -> None:
     metadata, _, rest = code.partition(table)
     pins = [line.strip("# ,") for line in metadata.splitlines() if "==" in line]
     assert pins == ['requires-python = "==3.11.*"', '"torch==2.1.2"', '"sympy==1.12"']
-    # The rest of the script is its own, but for the default, and for the sentence where there is no GPU.
+    # The rest of the script is its own, except the default and the sentence where there is no GPU.
     own_code = given.partition(table)[2].replace('variant="failing"', 'variant="fixed"').splitlines()
     added = [line for line in rest.splitlines() if line not in own_code]
     assert [line for line in rest.splitlines() if line in own_code] == own_code

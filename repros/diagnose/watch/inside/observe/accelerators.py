@@ -1,4 +1,4 @@
-"""Observations of accelerate, beside those of :mod:`.calls`.
+"""Observations of accelerate in addition to those of :mod:`.calls`.
 
 `checkpoint_loaded(accelerator, folder)`: after `load_state`; `skipping(sampler)` and `skipped(sampler)`: a pass begins
 that leaves out its first batches, and has come to its end.
