@@ -45,8 +45,8 @@ from repros.simulated_gpus.import_hooks import before_import
 
 _NOT_INITIALISED = 3
 """`CUDA_ERROR_NOT_INITIALIZED` of cuda.h."""
-_JOBS_BEFORE = 8
-"""Jobs before the server moves its memory to huge pages, which takes as much processor time as some ten jobs save.
+_JOBS_BEFORE = 20
+"""Jobs before the server moves its memory to huge pages, which takes as much processor time as some twenty jobs save.
 
 With torch 2.15 and Lightning, 420 MB, a fork and its end then take 7 ms of processor time in the place of 29.
 """

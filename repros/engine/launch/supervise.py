@@ -92,10 +92,12 @@ def _run(job: Job, folders: RunFolders, start: Start, stop: threading.Event) -> 
             _inspect_before_end(folder, main.pid, timeline)
     finally:
         timeline.cutoff = min(timeline.cutoff, time.monotonic())
-        timeline.stopped = {process.pid for process in containment.members(folder, main.pid)}
+        remaining = containment.members(folder, main.pid)
+        timeline.stopped = {process.pid for process in remaining}
         leftovers = len(timeline.stopped - _pids(folder, ProcessRole.MAIN, ProcessRole.LEADER, ProcessRole.RANK))
         is_urgent = stop.is_set() or timeline.deadlock is not None
-        containment.end(folder, main.pid, containment.HASTY if is_urgent else containment.LADDER)
+        if remaining:
+            containment.end(folder, main.pid, containment.HASTY if is_urgent else containment.LADDER)
         main.end()
         logs.compact(folder)
     return timeline, main, leftovers
