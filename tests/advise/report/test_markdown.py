@@ -33,7 +33,13 @@ FAILURE = ReportedFailure(
     script="import torch\n",
 )
 ENVIRONMENT = EnvironmentSummary(
-    "3.11.7", "Linux", {"torch": "2.1.2", "lightning": "2.1.3"}, "PyTorch version: 2.1.2", None, "2023-12", True
+    name="2023-12",
+    stack=True,
+    python="3.11.7",
+    platform="Linux",
+    versions={"torch": "2.1.2", "lightning": "2.1.3"},
+    collect_env="PyTorch version: 2.1.2",
+    collect_env_problem=None,
 )
 FAILING = RunSummary(
     "failing", "ddp", "sim", "2023-12", 2, "warm", "fails", True, "reproduced", "RuntimeError: a | b `c`", "why"
