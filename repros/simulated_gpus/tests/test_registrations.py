@@ -22,7 +22,7 @@ REGISTRAR = """
 void run(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack*) {}
 
 int register_two(torch::Library& library) {
-  sim::Registrar registrar(library);
+  sim::Registrar registrar(library, c10::DispatchKey::CUDA);
   registrar.impl("relu", torch::CppFunction::makeFromBoxedFunction<&run>());
   if (!registrar.has_kernel("relu") || registrar.has_kernel("relu_")) {
     return 1;
