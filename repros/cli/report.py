@@ -14,7 +14,7 @@ from repros.advise.report.build import IssueReport, build, shows_failure
 from repros.advise.report.collect_env import collect_env
 from repros.advise.report.markdown import Form, markdown
 from repros.advise.report.redact import MachineIdentity
-from repros.advise.report.script import script_markdown
+from repros.advise.report.script.markdown import script_markdown
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
