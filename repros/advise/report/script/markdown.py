@@ -1,4 +1,4 @@
-"""The report about an untrusted script in Markdown."""
+"""The report about a script as a Markdown block, with the headings of the upstream bug form."""
 
 from __future__ import annotations
 
