@@ -159,8 +159,7 @@ def run(
         with engine_on(on) as engine:
             timings = recorded_timings(places)
             options = RunOptions(jobs, _launch(launch), repeat, require, timings, share_gpus, engine=engine)
-            running = run_specs(specs, where, results, observer, options)
-            return _show_run(running, observer, summary=not no_summary)
+            return _show_run(run_specs(specs, where, results, observer, options), observer, summary=not no_summary)
     except NothingToRunError as error:
         if by_hand or not allow_empty:
             raise
@@ -169,11 +168,11 @@ def run(
 
 def _draw(
     specs: Sequence[CellSpec], where: Targets, subset: SubsetOptions, places: CatalogueLocations, *, stderr: bool
-) -> tuple[Sequence[CellSpec], Targets]:
+) -> tuple[list[CellSpec], Targets]:
     """Draw a subset of the cells, and tell what it leaves out."""
     drawn = draw_subset(specs, where, evidence.read(locations=places), subset)
     show_text(console(stderr=stderr), describe(drawn, subset), "dim")
-    return drawn.specs, drawn.targets
+    return [*drawn.specs], drawn.targets
 
 
 def _record_nothing(results: Path, why: str, observer: LiveReporter, *, append: bool) -> int:

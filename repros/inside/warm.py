@@ -37,6 +37,7 @@ import time
 import traceback
 import typing
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from repros.inside.leader import lead, run_and_exit
@@ -52,8 +53,12 @@ With torch 2.15 and Lightning, 420 MB, a fork and its end then take 7 ms of proc
 """
 
 
-def main() -> None:
-    """Import the modules named on the command line, then serve requests until their end."""
+def main(lead: Callable[[dict[str, Any]], int] = lead) -> None:
+    """Import the modules named on the command line, then serve requests until their end.
+
+    Args:
+        lead: leads a job in a forked process; returns its exit code, or exits.
+    """
     started = time.monotonic()
     channel = _private_channel()
     become_subreaper()
@@ -63,7 +68,7 @@ def main() -> None:
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    server = _Server(channel, (channel, wake, woken))
+    server = _Server(channel, (channel, wake, woken), lead)
     server.send({"ready": round(time.monotonic() - started, 3)})
     server.serve(wake)
 
@@ -154,9 +159,10 @@ def _raise_when_imported(name: str, error: Exception) -> None:
 class _Server:
     """The running leaders, and the socket to the engine."""
 
-    def __init__(self, channel: int, private: tuple[int, ...]) -> None:
+    def __init__(self, channel: int, private: tuple[int, ...], lead: Callable[[dict[str, Any]], int]) -> None:
         self.channel = channel
         self.private = private
+        self.lead = lead
         self.leaders: dict[int, int] = {}
         self.jobs = 0
         """Jobs since the last import."""
@@ -201,7 +207,7 @@ class _Server:
         if pid == 0:
             for descriptor in self.private:
                 os.close(descriptor)
-            run_and_exit(functools.partial(lead, request))
+            run_and_exit(functools.partial(self.lead, request))
         self.leaders[pid] = request["id"]
         self.send({"id": request["id"], "pid": pid})
 

@@ -25,9 +25,7 @@ def main() -> None:
             with contextlib.suppress(Exception):  # the script then raises it itself
                 getattr(importlib.import_module(module), name)
     sys.argv[1:] = [word for word in sys.argv[1:] if ":" not in word]
-    # The server calls its leader by this name; a parameter there would make all measurements of the catalogue stale.
-    warm.lead = _lead_in_sandbox  # type: ignore[attr-defined]
-    warm.main()
+    warm.main(_lead_in_sandbox)
 
 
 def _lead_in_sandbox(request: dict[str, Any]) -> int:
