@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -38,6 +39,10 @@ from repros.text.wording import relative_to_cwd
 
 AUTO = "auto"
 """Warm, but cold for the strategies that a repro lists as cold."""
+
+
+def _to_launch(_: click.Context, __: click.Parameter, name: str) -> Launch | None:
+    return None if name == AUTO else Launch(name)
 
 
 @click.command(
@@ -76,6 +81,7 @@ AUTO = "auto"
     "--launch",
     type=click.Choice([AUTO, *(launch.value for launch in Launch)]),
     default=AUTO,
+    callback=_to_launch,
     show_default=True,
     help="Launch of ranks: forked from a process that has imported the libraries (warm), or by `python script.py` "
     "(cold); auto is warm unless the launcher is part of the failure.",
@@ -122,7 +128,7 @@ def run(
     devices: tuple[Device, ...],
     results: Path,
     jobs: int | None,
-    launch: str,
+    launch: Launch | None,
     repeat: int,
     require: tuple[Device, ...],
     on: str | None,
@@ -145,21 +151,16 @@ def run(
     """
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    where = choose_where(stacks, python, places)
-    selection, catalogue = Selection(ids, variants, strategies, devices), load_catalogue(places)
     observer = LiveReporter(console(), results, append=append, verbose=verbose, quiet=quiet)
     try:
-        specs = select(catalogue, selection)
-        if subset is not None:
-            specs, where = _draw(specs, where, subset, places, stderr=by_hand)
+        specs = select(load_catalogue(places), Selection(ids, variants, strategies, devices))
+        specs, where = _draw(specs, choose_where(stacks, python, places), subset, places, stderr=by_hand)
         if by_hand:
             return _print_commands(specs, where)
         if not specs:
             return _record_nothing(results, "nothing to run", observer, append=append)
-        with engine_on(on) as engine:
-            timings = recorded_timings(places)
-            options = RunOptions(jobs, _launch(launch), repeat, require, timings, share_gpus, engine=engine)
-            return _show_run(run_specs(specs, where, results, observer, options), observer, summary=not no_summary)
+        options = RunOptions(jobs, launch, repeat, require, recorded_timings(places), share_gpus)
+        return _run(specs, where, results, observer, options, on=on, summary=not no_summary)
     except NothingToRunError as error:
         if by_hand or not allow_empty:
             raise
@@ -167,9 +168,11 @@ def run(
 
 
 def _draw(
-    specs: Sequence[CellSpec], where: Targets, subset: SubsetOptions, places: CatalogueLocations, *, stderr: bool
+    specs: list[CellSpec], where: Targets, subset: SubsetOptions | None, places: CatalogueLocations, *, stderr: bool
 ) -> tuple[list[CellSpec], Targets]:
-    """Draw a subset of the cells, and tell what it leaves out."""
+    """Draw a subset of the cells, and tell what it leaves out; all of them without options."""
+    if subset is None:
+        return specs, where
     drawn = draw_subset(specs, where, evidence.read(locations=places), subset)
     show_text(console(stderr=stderr), describe(drawn, subset), "dim")
     return [*drawn.specs], drawn.targets
@@ -180,10 +183,6 @@ def _record_nothing(results: Path, why: str, observer: LiveReporter, *, append: 
     begin_results(results, append=append).close()
     observer.report_progress(why)
     return AGREES
-
-
-def _launch(name: str) -> Launch | None:
-    return None if name == AUTO else Launch(name)
 
 
 def _print_commands(specs: Sequence[CellSpec], where: Targets) -> int:
@@ -202,6 +201,21 @@ def _print_commands(specs: Sequence[CellSpec], where: Targets) -> int:
         command = f"python -m repros.engine.environments {name}"
         echo(f"the environment of stack {name} does not exist yet; create it: {command}", err=True)
     return AGREES
+
+
+def _run(
+    specs: Sequence[CellSpec],
+    where: Targets,
+    results: Path,
+    observer: LiveReporter,
+    options: RunOptions,
+    *,
+    on: str | None,
+    summary: bool,
+) -> int:
+    with engine_on(on) as engine:
+        running = run_specs(specs, where, results, observer, replace(options, engine=engine))
+        return _show_run(running, observer, summary=summary)
 
 
 def _show_run(running: Iterable[CellResult], observer: LiveReporter, *, summary: bool) -> int:

@@ -23,7 +23,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> None:
     def fetch_recorded_files(project: str) -> list[ReleaseFile]:
         return parse_files(json.loads((RECORDED / f"{project}.json").read_text(encoding="utf-8")))
 
-    monkeypatch.setattr("repros.scripts.bisect.ask.fetch_files", fetch_recorded_files)
+    monkeypatch.setattr("repros.scripts.bisect.question.fetch_files", fetch_recorded_files)
 
 
 def test_text(repros: Command, snapshot: SnapshotAssertion) -> None:
