@@ -33,8 +33,6 @@ _FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-DTORCH_EXTENSION_NAME=_sim", 
 # GCC collects the garbage of its heap less often: its templates need that memory again, and collecting it takes a tenth
 # of the time. Clang ignores this.
 _HEAP = "--param=ggc-min-heapsize=1000000"
-# Each optimised function of the bindings would run once for a call of Python's or for a collective.
-_UNOPTIMISED = "bindings"
 # A user's compiler may be newer than the one that tools/cpp_warnings.py runs with, and warn about more.
 _NO_WARNINGS = "-w"
 
@@ -138,7 +136,7 @@ def _cache_key(torch: _Torch) -> str:
 
     It has no path, so machines with the same torch and the same C library may share a cache.
     """
-    flags = [*_FLAGS, *_standard(torch), *_pybind_flags(torch.root), _HEAP, _UNOPTIMISED, *_own_flags()]
+    flags = [*_FLAGS, *_standard(torch), *_pybind_flags(torch.root), _HEAP, *_own_flags()]
     system = (platform.machine(), platform.libc_ver(), _requested_compiler())
     content = hashlib.sha256(repr((torch[1:], system, flags)).encode())
     for source in sorted(_SOURCES.rglob("*.*")):
@@ -161,10 +159,6 @@ def _flags(torch: _Torch) -> list[str]:
 def _standard(torch: _Torch) -> list[str]:
     standard = "c++20" if "c++20" in (torch.root / "utils" / "cpp_extension.py").read_text() else "c++17"
     return [f"-std={standard}", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}"]
-
-
-def _unit_flags(unit: Path) -> list[str]:
-    return [_HEAP, *(["-O0"] if unit.stem == _UNOPTIMISED else [])]
 
 
 def _own_flags() -> list[str]:
@@ -256,7 +250,7 @@ def write_units(torch: _Torch, work: Path) -> list[Path]:
     bindings = [source for source in sources if source in _BINDINGS or source.parent in _BINDINGS]
     units = {
         work / "core.cpp": [source for source in sources if source not in bindings],
-        work / f"{_UNOPTIMISED}.cpp": bindings,
+        work / "bindings.cpp": bindings,
     }
     for unit, included in units.items():
         unit.write_text("".join(f'#include "{source}"\n' for source in included))
@@ -267,7 +261,7 @@ def compile_units(torch: _Torch, units: list[Path], options: list[list[str]]) ->
     """Run the compiler on each unit, in parallel, with the common flags and the unit's options."""
     compiler = _compiler()
     steps = [
-        [compiler, *_flags(torch), *_unit_flags(unit), f"-I{unit.parent}", f"-I{_SOURCES}", *own, str(unit)]
+        [compiler, *_flags(torch), _HEAP, f"-I{unit.parent}", f"-I{_SOURCES}", *own, str(unit)]
         for unit, own in zip(units, options)
     ]
     with ThreadPoolExecutor(len(steps)) as pool:

@@ -6,7 +6,6 @@
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 #include <torch/library.h>
 
-#include <memory>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -42,11 +41,13 @@ class Registrar {
         c10::impl::CppSignature::make<Result(Arguments...)>(), file, line);
   }
 
-  // The same for a functor, a class derived from c10::OperatorKernel, whose operator() has the types of `Schema`.
-  template <class Functor, class Schema>
-  void impl_functor(const std::string& name, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-    add(name, c10::KernelFunction::makeFromUnboxedFunctor<false, Functor>(std::make_unique<Functor>()),
-        c10::impl::CppSignature::make<Schema>(), file, line);
+  // The same for a function that is part of the type, TORCH_FN(function), of which PyTorch makes faster code.
+  template <class Function, Function* kFunction>
+  void impl(
+      const std::string& name, c10::CompileTimeFunctionPointer<Function, kFunction> kernel,
+      const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    add(name, c10::KernelFunction::makeFromUnboxedFunction(kernel), c10::impl::CppSignature::make<Function>(), file,
+        line);
   }
 
   bool has_kernel(const std::string& name) const {

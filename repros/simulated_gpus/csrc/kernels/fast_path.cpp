@@ -189,8 +189,8 @@ template <class Operator, class Schema = typename Operator::schema>
 struct Unboxed;
 
 template <class Operator, class Result, class... Arguments>
-struct Unboxed<Operator, Result(Arguments...)> final : c10::OperatorKernel {
-  Result operator()(c10::DispatchKeySet keys, Arguments... arguments) {
+struct Unboxed<Operator, Result(Arguments...)> {
+  static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
     OneDevice device(kTakesNumbers<Operator>);
     const bool takes_all = (device.takes(arguments) && ...) && device.found() && has_kernel_for(device) &&
         !at::globalContext().deterministicAlgorithms();
@@ -219,10 +219,7 @@ struct Unboxed<Operator, Result(Arguments...)> final : c10::OperatorKernel {
   static void register_in(Registrar& registrar) {
     const auto name = std::string(Operator::name).substr(std::strlen("aten::"));
     const std::string overload = Operator::overload_name;
-    registrar.impl_functor<Unboxed, Result(Arguments...)>(overload.empty() ? name : name + "." + overload);
-  }
-  static void call_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-    boxed().callBoxed(op, keys, stack);
+    registrar.impl(overload.empty() ? name : name + "." + overload, TORCH_FN(call));
   }
 
  private:
@@ -256,24 +253,6 @@ struct Unboxed<Operator, Result(Arguments...)> final : c10::OperatorKernel {
     return kernel;
   }
 };
-
-}  // namespace
-
-}  // namespace sim::fast_path
-
-// The boxed form of these kernels. PyTorch's own template would unbox the arguments for the unboxed form, in code that
-// the compiler makes for each operator: a third of its time.
-template <class Operator, class Schema, bool kAllowLegacyTypes>
-struct c10::impl::make_boxed_from_unboxed_functor<sim::fast_path::Unboxed<Operator, Schema>, kAllowLegacyTypes> {
-  static void call(
-      OperatorKernel* /*functor*/, const OperatorHandle& op, DispatchKeySet keys, torch::jit::Stack* stack) {
-    sim::fast_path::Unboxed<Operator, Schema>::call_boxed(op, keys, stack);
-  }
-};
-
-namespace sim::fast_path {
-
-namespace {
 
 template <class... Operators>
 void register_unboxed(Registrar& registrar) {
