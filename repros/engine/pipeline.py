@@ -8,6 +8,8 @@
     plan(specs, environments)               -> cells                repros.engine.plan
     run_cells(cells): run, then judge       -> results              repros.engine.local, .cells, .launch, .judge
     append(file, result)                    -> a record line        repros.engine.record
+
+Of several stacks, each is prepared while cells of others run (:mod:`repros.engine.preparation`).
 """
 
 from __future__ import annotations

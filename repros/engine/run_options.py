@@ -28,7 +28,13 @@ class Observer:
         """Receive a line of progress that is not about a cell, such as an environment being made."""
 
     def planned(self, cells: Sequence[Cell | Unavailable]) -> None:
-        """Receive the plan before any cell is run; an exception cancels the run."""
+        """Receive the plan before any cell is run; an exception cancels the run.
+
+        If stacks are prepared while cells run, the plan is what their locks promise: a cell may still be unavailable.
+        """
+
+    def awaited(self, stacks: Sequence[str]) -> None:
+        """Receive the names of the stacks that are not prepared yet, whenever they change."""
 
     def started(self, cell: Cell) -> None:
         """Receive a cell that starts."""

@@ -1,16 +1,16 @@
 """The schedule: the needs of each cell, and which cell starts next. No I/O, no clock.
 
 :class:`Schedule` is list scheduling: whenever resources are free, the longest cell that fits into them starts. There
-are two exceptions. A cell that is documented to hang uses no processor while it waits for its deadline, so such cells
-start first and need no slot. And the longest cell, if it does not fit, is overtaken a limited number of times: then the
-resources that it lacks are reserved for it, so a large cell does not starve.
+are three exceptions. A cell that is documented to hang uses no processor while it waits for its deadline, so such cells
+start first and need no slot. The founding failures come next, since a newcomer waits for them. And the longest cell, if
+it does not fit, is overtaken a limited number of times: then the resources that it lacks are reserved for it, so a
+large cell does not starve.
 """
 
 from __future__ import annotations
 
 import bisect
 import heapq
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,6 +18,8 @@ from typing import NamedTuple
 from repros.engine.inventory import Inventory
 from repros.model import Cell, Device
 
+FOUNDING = frozenset(f"RPR-{number:04}" for number in range(1, 6))
+"""Ids of the failures with which the catalogue began, which the README names."""
 SECONDS = 4.0
 """Assumed duration of a cell that has never been timed."""
 _RUNNER = 0.05
@@ -67,6 +69,8 @@ class ResourceNeeds:
     waits: bool = False
     """Whether it is documented to hang, and so uses no processor until it ends."""
     seconds: float = SECONDS
+    is_founding: bool = False
+    """Whether it is a cell of a founding failure."""
 
 
 def needs(cell: Cell, timing: Timing | None = None, *, cold: bool | None = None) -> ResourceNeeds:
@@ -85,6 +89,7 @@ def needs(cell: Cell, timing: Timing | None = None, *, cold: bool | None = None)
         gpus=cell.processes if cell.device is Device.CUDA else 0,
         waits=cell.is_documented_hang,
         seconds=timing.seconds if timing else SECONDS,
+        is_founding=cell.repro.id in FOUNDING,
     )
 
 
@@ -92,6 +97,15 @@ def _cores(kind: _Kind, timing: Timing | None) -> float:
     if timing is None or timing.processor is None or timing.seconds <= 0:
         return kind.cores
     return max(kind.fewest, (timing.processor + _RUNNER) / timing.seconds)
+
+
+class _Rank(NamedTuple):
+    """The place of a cell in the order of starts: the smallest comes first."""
+
+    has_slot: bool
+    is_later: bool
+    seconds: float
+    number: int
 
 
 class Start(NamedTuple):
@@ -145,20 +159,25 @@ class Schedule:
         self._total = _Amount(slots, 0 if jobs == 1 else max(1, int(slots)), inventory.memory, len(inventory.gpus))
         self._jobs, self._share = jobs, share_gpus
         self._free = self._total
-        self._cells = cells
+        self._cells: dict[int, ResourceNeeds] = {}
         self._users = dict.fromkeys(inventory.gpus, 0)
         self._running: dict[int, tuple[_Amount, tuple[str, ...]]] = {}
-        self._queues: dict[_Amount, deque[int]] = {}
-        order = list(cells) if jobs == 1 else sorted(cells, key=self._urgency)
-        self._ranking = {number: rank for rank, number in enumerate(order)}
-        for number in order:
-            self._queues.setdefault(self._amount(cells[number]), deque()).append(number)
-        self._heads = sorted((self._ranking[queue[0]], amount) for amount, queue in self._queues.items())
-        self._overtaken = (-1, 0)
+        self._queues: dict[_Amount, list[_Rank]] = {}
+        self._heads: list[tuple[_Rank, _Amount]] = []
+        self._overtaken: tuple[_Rank | None, int] = None, 0
+        self.add(cells)
 
-    def _urgency(self, number: int) -> tuple[bool, float]:
-        cell = self._cells[number]
-        return not cell.waits, -cell.seconds
+    def add(self, cells: Mapping[int, ResourceNeeds]) -> None:
+        """Queue more cells, by numbers that none has had."""
+        self._cells |= cells
+        for number, cell in cells.items():
+            heapq.heappush(self._queues.setdefault(self._amount(cell), []), self._rank(number, cell))
+        self._heads = sorted((queue[0], amount) for amount, queue in self._queues.items() if queue)
+
+    def _rank(self, number: int, cell: ResourceNeeds) -> _Rank:
+        if self._jobs == 1:
+            return _Rank(False, False, 0.0, number)
+        return _Rank(not cell.waits, not cell.is_founding, -cell.seconds, number)
 
     def _amount(self, cell: ResourceNeeds) -> _Amount:
         """Return the resources that a cell takes, at most all of the machine's."""
@@ -176,28 +195,28 @@ class Schedule:
         # even if it fits, while one that only needs a GPU still does. The running cells end, A starts, and the count
         # begins anew for the cell that is then the first that does not fit.
         reserved: list[int] = []
-        blocked = -1
+        blocked: _Rank | None = None
         missing: list[int] = []
         for index, (rank, amount) in enumerate(self._heads):
             if amount.fits(self._free) and not any(amount[resource] for resource in reserved):
                 if any(amount[resource] for resource in missing):
                     self._overtaken = blocked, self._times_overtaken(blocked) + 1
                 return self._take(index)
-            if blocked < 0 and not amount.hangs:
+            if blocked is None and not amount.hangs:
                 blocked, missing = rank, amount.lacking(self._free)
                 reserved = missing if self._times_overtaken(rank) >= _OVERTAKEN else []
         return None
 
-    def _times_overtaken(self, rank: int) -> int:
+    def _times_overtaken(self, rank: _Rank | None) -> int:
         overtaken, times = self._overtaken
         return times if rank == overtaken else 0
 
     def _take(self, index: int) -> Start:
         _, amount = self._heads.pop(index)
         queue = self._queues[amount]
-        number = queue.popleft()
+        number = heapq.heappop(queue).number
         if queue:
-            bisect.insort(self._heads, (self._ranking[queue[0]], amount))
+            bisect.insort(self._heads, (queue[0], amount))
         self._free = _Amount(*(free - taken for free, taken in zip(self._free, amount, strict=True)))
         gpus = tuple(sorted(self._users, key=self._users.__getitem__)[: self._cells[number].gpus])
         for gpu in gpus:

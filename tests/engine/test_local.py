@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -16,7 +16,7 @@ from repros.engine import cells, local
 from repros.engine.inventory import take_inventory
 from repros.engine.run_options import Observer, RunOptions
 from repros.engine.schedule import Timing
-from repros.model import Cell, CellResult, Device, End, Ending, Launch, Observation, Signature, Unavailable, Verdict
+from repros.model import Cell, Device, End, Ending, Launch, Observation, Signature, Unavailable, Verdict
 from tests.factories import cell, environment, observation, process, variant
 
 
@@ -74,15 +74,25 @@ def test_results_that_are_complete_at_an_interrupt_are_not_lost(
         both.wait()
         return observation(process(0), process(1), folder=folder)
 
-    def interrupted(futures: list[Future[CellResult]]) -> Iterator[Future[CellResult]]:
-        wait(futures, 30)
-        yield futures[0]
-        raise KeyboardInterrupt
+    class Interrupted:
+        """Gives the plan and the first result, and is interrupted when the second is there."""
+
+        def __init__(self) -> None:
+            self._events: SimpleQueue[object] = SimpleQueue()
+            self._given = 0
+            self.put = self._events.put
+
+        def get(self) -> object:
+            event = self._events.get()
+            self._given += 1
+            if self._given == 3:
+                raise KeyboardInterrupt
+            return event
 
     monkeypatch.setattr(cells, "observe", run)
-    monkeypatch.setattr(local, "as_completed", interrupted)
+    monkeypatch.setattr(local, "SimpleQueue", Interrupted)
     results = local.run_cells([cell(strategy="one"), cell(strategy="two")], tmp_path, RunOptions(jobs=2))
-    assert [next(results).cell.strategy, next(results).cell.strategy] == ["one", "two"]
+    assert {next(results).cell.strategy, next(results).cell.strategy} == {"one", "two"}
     with pytest.raises(KeyboardInterrupt):
         next(results)
 

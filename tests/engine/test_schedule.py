@@ -190,14 +190,42 @@ def test_two_shares_of_a_core_are_enough_for_some() -> None:
 
 
 def test_needs_follow_from_the_cell_and_its_timing() -> None:
-    assert needs(make.cell()) == ResourceNeeds(2, 0.5, 300 * 2**20, 0, False, 4.0)
-    assert needs(make.cell(), Timing(2.0, 1.55)) == ResourceNeeds(2, 0.8, 300 * 2**20, 0, False, 2.0)
-    assert needs(make.cell(), Timing(2.0)) == ResourceNeeds(2, 0.5, 300 * 2**20, 0, False, 2.0)
+    later = make.cell(repro=make.repro("RPR-0006"))
+    assert needs(later) == ResourceNeeds(2, 0.5, 300 * 2**20, 0, False, 4.0)
+    assert needs(later, Timing(2.0, 1.55)) == ResourceNeeds(2, 0.8, 300 * 2**20, 0, False, 2.0)
+    assert needs(later, Timing(2.0)) == ResourceNeeds(2, 0.5, 300 * 2**20, 0, False, 2.0)
     assert needs(make.cell(), Timing(60.0, 0.1)).cores == pytest.approx(1 / 3)
-    assert needs(make.cell(), cold=True) == ResourceNeeds(2, 1.0, 900 * 2**20, 0, False, 4.0)
+    assert needs(later, cold=True) == ResourceNeeds(2, 1.0, 900 * 2**20, 0, False, 4.0)
     assert needs(make.cell(repro=make.repro(cold=("ddp",)))).memory == 900 * 2**20
     assert needs(make.cell(device=Device.CUDA)).gpus == 2
     assert needs(make.cell(device=Device.SIM)).gpus == 0
+
+
+def test_the_founding_failures_start_before_longer_cells() -> None:
+    ids = ("RPR-0006", "RPR-0005", "RPR-0001", "RPR-0020")
+    cells = [needs(make.cell(repro=make.repro(id_)), Timing(9.0 - place)) for place, id_ in enumerate(ids)]
+    assert [span.number for span in timeline(numbered(*cells), machine(), jobs=1)] == [0, 1, 2, 3], "one job: the plan"
+    schedule = Schedule(numbered(*cells), machine(0.5))
+    started = []
+    while start := schedule.start():
+        started.append(ids[start.number])
+        schedule.end(start.number)
+    assert started == ["RPR-0005", "RPR-0001", "RPR-0006", "RPR-0020"]
+
+
+def test_cells_that_are_added_start_in_the_same_order() -> None:
+    schedule = Schedule(numbered(cell(3.0), cell(1.0)), machine(1))
+    assert schedule.start() == (0, ())
+    schedule.add({2: cell(2.0), 3: cell(4.0)})
+    assert schedule.start() is None, "the core is taken"
+    started = []
+    running = 0
+    for _ in range(3):
+        schedule.end(running)
+        start = schedule.start()
+        assert start is not None
+        started.append(running := start.number)
+    assert started == [3, 2, 1]
 
 
 def test_only_a_cell_that_is_expected_to_hang_waits() -> None:

@@ -47,6 +47,9 @@ class LiveReporter(Observer):
         self._total = 0
         self._done = 0
         self._running: dict[str, None] = {}
+        self._awaited: tuple[str, ...] = ()
+        self._promised: set[str] = set()
+        """Labels of the cells that the plan promised."""
         # `isatty` and not `has_colours`, which FORCE_COLOR makes true for logs.
         hidden = quiet or not out.stream.isatty() or os.environ.get("TERM") in PLAIN_TERMINALS
         self._line = LiveLine(out.stream, out.width, hidden=hidden)
@@ -80,6 +83,7 @@ class LiveReporter(Observer):
         self._append = True
         runnable = sum(isinstance(item, Cell) for item in cells)
         self._total += runnable
+        self._promised |= {_label(item) for item in cells if isinstance(item, Cell)}
         if self._quiet:
             return
         missing = len(cells) - runnable
@@ -87,6 +91,11 @@ class LiveReporter(Observer):
         on_stacks = f" on {', '.join(stacks)}" if stacks else ""
         missing_note = f"; {missing} cannot be run here" if missing else ""
         show_text(self._out, f"{count(runnable, 'cell')} to run{on_stacks}{missing_note}")
+
+    def awaited(self, stacks: Sequence[str]) -> None:
+        """Show the stacks that are not prepared yet after the running cells."""
+        self._awaited = tuple(stacks)
+        self._update_live_line()
 
     def started(self, cell: Cell) -> None:
         """Add a cell to the live line."""
@@ -96,6 +105,8 @@ class LiveReporter(Observer):
     def finished(self, result: CellResult) -> None:
         """Print a result, with an explanation if it disagrees."""
         self.lines.append(record.line(result))
+        if result.verdict is Verdict.UNAVAILABLE:
+            self._total -= _label(result.cell) in self._promised
         if result.verdict is Verdict.UNAVAILABLE and not self._verbose:
             return
         if result.verdict is not Verdict.UNAVAILABLE:
@@ -146,10 +157,11 @@ class LiveReporter(Observer):
         return line
 
     def _update_live_line(self) -> None:
-        """Show the first running cell and the number of others."""
+        """Show the first running cell and the number of others, and the stacks that cells wait for."""
         first, *others = [*self._running, ""]
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        self._line.describe(f"{first}{more}")
+        waiting = f"waiting for {', '.join(self._awaited)}" if self._awaited else ""
+        self._line.describe("; ".join(filter(None, [f"{first}{more}", waiting])))
 
 
 def _label(cell: Cell) -> str:
