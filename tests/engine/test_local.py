@@ -61,7 +61,7 @@ def test_an_interrupt_ends_the_running_cells_and_starts_no_more(
     monkeypatch.setattr(cells, "observe", run)
     results = local.run_cells([cell(strategy=str(number)) for number in range(9)], tmp_path, RunOptions(jobs=2))
     next(results)
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert len(started) <= 3
 
 

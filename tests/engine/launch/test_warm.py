@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from repros.engine.cells import observe
+from repros.engine.cells import job_of, observe
 from repros.engine.judge import judge
-from repros.engine.launch import Servers, logs
+from repros.engine.launch import Servers, logs, run
 from repros.engine.launch import server as launching
 from repros.model import Cell, Ending, Observation, Verdict
 from tests.endings import ENDINGS
@@ -125,3 +125,44 @@ def test_a_stopped_server_costs_only_its_cell(
         assert result.verdict is Verdict.INFRA
         assert "does not answer" in result.reason
         assert judge(cell, observe(cell, tmp_path / "third", servers=own)).verdict is Verdict.REPRODUCED
+
+
+LEAVES = """\
+import atexit, os
+atexit.register(lambda: open(os.environ["LEFT"], "a").write(f"{os.getpid()} "))
+"""
+LIBRARIES = """\
+import torch, weakref
+def libraries():
+    return sum(finalizer.peek()[1].__module__ == "torch.library" for finalizer in list(weakref.finalize._registry))
+before = libraries()
+own = torch.library.Library("own", "DEF")
+raise ValueError(f"{before} before, {libraries()} now")
+"""
+
+
+def test_ranks_run_the_exit_handlers_of_the_imports_and_their_leader_does_not(
+    toy_cell: Callable[..., Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaves.py").write_text(LEAVES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("LEFT", str(tmp_path / "left"))
+    job = replace(job_of(toy_cell("raises", "fixed")), modules=("leaves",), ranks=2)
+    with Servers(tmp_path / "servers") as own:
+        seen = run(job, tmp_path / "run", servers=own)
+        left = {int(pid) for pid in (tmp_path / "left").read_text().split()}
+    assert left == {process.pid for process in seen.processes if process.role == "rank"}
+    assert [(process.role, process.ending) for process in seen.processes] == [
+        ("leader", Ending.RETURNED), ("rank", Ending.RETURNED), ("rank", Ending.RETURNED)
+    ]  # fmt: skip
+
+
+def test_a_rank_removes_its_own_operators_and_none_of_the_imports(
+    toy_cell: Callable[..., Cell], current_python: Path, servers: Servers, tmp_path: Path
+) -> None:
+    script = tmp_path / "libraries.py"
+    script.write_text(LIBRARIES)
+    job = job_of(toy_cell("raises", "fixed", current_python))
+    seen = run(replace(job, script=script, arguments=(str(script),)), tmp_path / "run", servers=servers)
+    (rank,) = [process for process in seen.processes if process.role == "rank"]
+    assert [raised.message for raised in rank.chain] == ["0 before, 1 now"]
