@@ -35,6 +35,8 @@ class Sample:
     """Wall-clock seconds."""
     cpu: float
     """Processor seconds of all processes; steadier than wall-clock seconds on a busy machine."""
+    faults: int = 0
+    """Page faults of all processes that needed no disk."""
 
 
 @dataclass
@@ -73,10 +75,10 @@ class Bench:
 
     def sample(self, mode: str, cell: Cell) -> Sample:
         """Run a cell once."""
-        cpu, started = self._cpu(), time.monotonic()
+        cpu, faults, started = self._cpu(), self._faults(), time.monotonic()
         self._modes[mode](cell)
         seconds = time.monotonic() - started
-        return Sample(round(seconds, 3), round(self._cpu() - cpu, 3))
+        return Sample(round(seconds, 3), round(self._cpu() - cpu, 3), self._faults() - faults)
 
     def peak(self, mode: str, cell: Cell) -> int:
         """Run a cell once and return the most bytes that its processes had; sampling takes time, so no seconds."""
@@ -109,6 +111,19 @@ class Bench:
                 times = psutil.Process(pid).cpu_times()
                 seconds += times.user + times.system + times.children_user + times.children_system
         return seconds
+
+    def _faults(self) -> int:
+        """Return the page faults of this process, of its ended children, and of the servers with theirs."""
+        own = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(usage.ru_minflt for usage in own) + sum(map(faults_of, self.server_pids()))
+
+
+def faults_of(pid: int) -> int:
+    """Return the page faults of a process and of its ended children: `minflt` and `cminflt` of proc(5)."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        return int(fields[7]) + int(fields[8])
+    return 0
 
 
 def spent() -> float:

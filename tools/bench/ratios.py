@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tools.bench.cells import sample_cells
 from tools.bench.kept import keep, read_kept
 from tools.bench.startup import PASS, RATIOS, ROUNDS, startup_ratios, time_startup
 
@@ -40,7 +41,14 @@ def _startup(rounds: int) -> Iterator[Ratio]:
         yield Ratio(f"processor time, {command} / {PASS}", pairs, RATIOS.get(command))
 
 
-MEASUREMENTS: Mapping[str, Measurement] = {"startup": _startup}
+def _cells(rounds: int) -> Iterator[Ratio]:
+    for label, hand, warm in sample_cells(rounds):
+        costs = [*zip(warm, hand, strict=True)]
+        yield Ratio(f"processor time, warm {label} / by hand", [(one.cpu, other.cpu) for one, other in costs])
+        yield Ratio(f"page faults, warm {label} / by hand", [(one.faults, other.faults) for one, other in costs])
+
+
+MEASUREMENTS: Mapping[str, Measurement] = {"startup": _startup, "cells": _cells}
 """By the name of the group, which `--only` takes."""
 
 

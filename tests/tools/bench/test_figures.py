@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ from repros.engine.catalogue import load
 from repros.engine.digest.inputs import SIM
 from repros.model import Signature
 from tools.bench import figures, machine, simulated_table, table
-from tools.bench.measure import Sample, Series
+from tools.bench.measure import Sample, Series, faults_of
 from tools.bench.ratios import Ratio, compare_ratios, ratio_figures
 from tools.bench.startup import PASS, compare_startup, startup_figures, time_startup, write_catalogue
 from tools.bench.watched import compare_watch, watched_figures
@@ -87,6 +91,15 @@ def test_a_ratio_is_compared_with_its_limit_and_with_the_kept_one() -> None:
     kept = {"a": {"median": 3.9, "high": 4.0}, "b": {"median": 9.0, "high": 9.0}, "c": {"median": 3.0, "high": 3.9}}
     assert [target["met"] for target in compare_ratios(measured, kept)] == [True, False, False]
     assert [target["met"] for target in compare_ratios(measured, {})] == [True, False, True]
+
+
+def test_the_page_faults_of_a_process_are_the_kernels_own_count() -> None:
+    def own() -> int:
+        return sum(resource.getrusage(who).ru_minflt for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+    subprocess.run([sys.executable, "-c", "bytearray(8_000_000)"], check=True)
+    before, counted, after = own(), faults_of(os.getpid()), own()
+    assert 8_000_000 // resource.getpagesize() < before <= counted <= after
 
 
 def test_the_large_catalogue_has_as_many_failures(tmp_path: Path) -> None:
