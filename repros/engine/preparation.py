@@ -29,7 +29,7 @@ Plan = Sequence[Cell | Unavailable]
 _CLEANUP_TIMEOUT = 5.0
 """Seconds for an interrupted installation to clean up; a running compiler is not waited for."""
 _NICENESS = 10
-"""Lower priority of installers and compilers, so that cells beside them keep their deadlines."""
+"""Lower priority of installers and compilers, so that cells that run at the same time keep their deadlines."""
 
 
 @dataclass(frozen=True)
