@@ -35,7 +35,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         *("repros/engine/launch/", "repros/cli/compare.py", "repros/cli/reduce.py", "repros/cli/simulate.py"),
         *("repros/cli/watch.py", "repros/cli/shared/", "repros/stacks/", "tools/measure/"),
         *("tests/advise/export/", "tests/diagnose/compare/", "tests/diagnose/watch/", "tests/scripts/reduce/"),
-        "tests/simulate/",
+        *("tests/simulate/", "tests/transcript.py"),
     ),
     "authoring": (
         *("repros/authoring/", "repros/engine/header/", "repros/cli/check.py", "repros/cli/new.py"),

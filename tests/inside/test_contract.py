@@ -29,6 +29,7 @@ OWN = {
     "model/settings.py": "REPROS_CATALOGUE",
     "cli/run.py": "REPROS_JOBS",
     "cli/main.py": "REPROS_COMPLETE",
+    "engine/environments/builds.py": "REPROS_CPU_INDEX",
     "engine/launch/reaper.py": "REPROS_RUNNER",
 }
 """What does not reach the inside, and that of a program that may import nothing of this project."""
