@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 Pages = Mapping[str, tuple[str, bytes]]
 """Content type and body by path."""
 Serve = Callable[[Pages], str]
 """Starts an index with these pages and returns its address, which pip's and uv's settings name from then on."""
 SIMPLE_API = "application/vnd.pypi.simple.v1+json"
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print an error, unless the client has closed its connection, as uv does once it knows enough."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager
@@ -35,7 +44,7 @@ def package_index(pages: Pages) -> Iterator[str]:
         def log_message(self, *arguments: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/simple"

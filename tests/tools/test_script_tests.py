@@ -28,6 +28,7 @@ OTHERS = {
     "tests/model/cache/test_snapshot.py": "compares two ways to read the same",
     "tests/cli/test_start.py": _SAMPLE,
     "tests/engine/matrix/test_subset.py": _SAMPLE,
+    "tests/engine/test_preparation.py": _SAMPLE,
     "tests/cli/test_stacks.py": "compares two ways to read the same",
     "tests/tools/docs/test_articles.py": _SAMPLE,
     "tests/cluster/test_payload.py": _SAMPLE,

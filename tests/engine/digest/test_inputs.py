@@ -285,6 +285,7 @@ def test_the_project_is_imported_by_from_imports_only() -> None:
 BESIDE_THE_VERDICT = {
     "pipeline.py": "the order of the steps",
     "local.py": "runs cells side by side, each as it would run alone",
+    "preparation.py": "the order in which stacks are made ready; `environment.py` makes each",
     "run_options.py": "how many cells run at once, and who receives progress",
     "schedule.py": "the order of cells, and what each needs of the machine",
     "inventory.py": "what the machine has",
