@@ -28,6 +28,8 @@ from repros.model.settings import (
     OWN_PREFIX,
     CatalogueLocations,
     find_catalogues,
+    find_table,
+    is_own_file,
     read_settings,
 )
 from repros.scripts.try_.script import read_script
@@ -42,7 +44,12 @@ from repros.text.wording import relative_to_cwd
     ),
 )
 @click.argument("slug", required=False)
-@click.option("--family", metavar="NAME", help=f"Family, the script's folder in the catalogue: {', '.join(FAMILIES)}.")
+@click.option(
+    "--family",
+    metavar="NAME",
+    help=f"Family, the script's folder in the catalogue: {', '.join(FAMILIES)}. In a private catalogue any name; "
+    "default: the catalogue's own folder.",
+)
 @click.option(
     "--template",
     type=click.Choice([*SKELETONS]),
@@ -109,12 +116,14 @@ def new(
         slug, family = slug or form.slug, family or form.family
     if slug is None:
         raise click.UsageError("Missing argument 'SLUG'.")
-    if family is None:
-        raise click.UsageError("Missing option '--family'.")
+    _make_named_folders()
     settings = read_settings()
     folders = [place for place in settings.catalogue if place.is_dir()]
     catalogue = catalogue or (relative_to_cwd(folders[0]) if folders else CHECKOUT)
     own = catalogue == CHECKOUT or catalogue.resolve().is_relative_to(CATALOGUE)
+    if own and family is None:
+        raise click.UsageError("Missing option '--family'.")
+    family = family or ""
     if own and catalogue.is_dir():
         refuse_unknown(family)
     prefix = OWN_PREFIX if own else read_settings(catalogue).prefix
@@ -130,6 +139,17 @@ def new(
     if prefix == DEFAULT_PREFIX:
         hint = 'to give your ids a prefix of their own, set prefix = "ACME" in [tool.repros] of pyproject.toml'
         show_text(console(stderr=True), hint, "dim")
+
+
+def _make_named_folders() -> None:
+    """Make the folders of `catalogue` in the project's settings: before the first script they do not exist."""
+    file, table = find_table(Path.cwd())
+    names = table.get("catalogue", [])
+    if file is None or not is_own_file(file) or not isinstance(names, list):
+        return
+    for name in names:
+        if isinstance(name, str) and not name.endswith(".py"):
+            (file.parent / Path(name).expanduser()).mkdir(parents=True, exist_ok=True)
 
 
 def _refuse_other_options(issue: Path | None, script: Path | None, thread: str | None, stacks: tuple[str, ...]) -> None:

@@ -41,3 +41,12 @@ def test_a_family_that_the_package_lacks_is_refused_before_anything_is_written(
 ) -> None:
     assert snapshot == transcript(repros, f"new it_breaks --family dataset --catalogue {CATALOGUE}")
     assert not (CATALOGUE / "dataset").exists()
+
+
+def test_the_folder_of_the_settings_is_made_and_a_family_is_optional(repros: Command, here: Path) -> None:
+    (here / "pyproject.toml").write_text('[tool.repros]\ncatalogue = ["failures"]\nprefix = "ACME"\n', "utf-8")
+    assert repros("list")[0] == 2
+    code, out, _ = repros("new", "it_breaks")
+    assert (code, out.splitlines()[0]) == (0, "failures/it_breaks.py")
+    assert json.loads(repros("show", "it_breaks", "--json")[1])["id"] == "ACME-0001"
+    assert repros("check", "it_breaks", "--rules")[0] == 1, "its rules are open"

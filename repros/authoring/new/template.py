@@ -28,7 +28,7 @@ def script_path(catalogue: Path, family: str, slug: str) -> Path:
     Raises:
         ReprosError: an invalid name, an existing script, or a path that is not a folder.
     """
-    for kind, name in (("slug", slug), ("family", family)):
+    for kind, name in (("slug", slug), *([("family", family)] if family else [])):
         if not _NAME.fullmatch(name):
             raise ReprosError(f"{kind} {name!r} is not a name in lower case, such as 'resume_loses_momentum'.")
     if not catalogue.is_dir():
@@ -52,7 +52,7 @@ def write_script(
 
     Args:
         catalogue: folder of the families.
-        family: folder in it, created if it does not exist.
+        family: folder in it, created if it does not exist; empty for the catalogue's own folder.
         slug: the file's stem, named after the failure in lower case.
         other_catalogues: further catalogues whose ids are taken.
         fill: returns the filled text of the template.
