@@ -125,11 +125,21 @@ def check_tests(repros: Sequence[Repro]) -> StepReport:
     return StepReport([sentence], "", ran.output)
 
 
+def name_files(_repros: Sequence[Repro]) -> StepReport:
+    """Name the files that have changed since the last commit: the script, and what the steps have written."""
+    done = subprocess.run(("git", "status", "--short"), cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
+    if done.returncode:
+        return StepReport([], "not listed: this is no git checkout")
+    names = [line[3:] for line in done.stdout.splitlines()]
+    return StepReport([], f"commit these: {', '.join(names)}" if names else "all is committed")
+
+
 STEPS: Mapping[str, Callable[[Sequence[Repro]], StepReport]] = {
     "style": check_style,
     "watch": check_watch,
     "pages": check_pages,
     "tests": check_tests,
+    "files": name_files,
 }
 
 

@@ -48,16 +48,26 @@ from repros.text.suggest import suggest_signature
     default=None,
     help="Bisect the ends of the affected range, minutes each. Default: ask on a terminal.",
 )
+@click.option(
+    "--skip", multiple=True, metavar="TITLE", help="Leave out a step of the project, such as Tests; repeatable."
+)
 @catalogue_option
 def check(
-    ids: tuple[str, ...], stacks: tuple[str, ...], places: CatalogueLocations, *, rules: bool, bisect: bool | None
+    ids: tuple[str, ...],
+    stacks: tuple[str, ...],
+    skip: tuple[str, ...],
+    places: CatalogueLocations,
+    *,
+    rules: bool,
+    bisect: bool | None,
 ) -> int:
     """Check new scripts step by step, and list what is left to do.
 
-    The rules of the catalogue come first, and no cell runs while one is broken. Then every variant runs on the ready
-    stacks, and evidence is kept if all cells agree. The log of a run by hand is captured, and match must find this
-    failure in it. The affected range is compared with the evidence, and its ends are bisected on request. Last are the
-    steps that the project adds as [[tool.repros.check]] in pyproject.toml.
+    The rules of the catalogue come first, and no cell runs while one is broken. Then every variant runs on its
+    reference stack and, if all cells agree there, on the other ready stacks; the evidence of cells that agree is kept.
+    The log of a run by hand is captured, and match must find this failure in it. The affected range is compared with
+    the evidence, and its ends are bisected on request. Last are the steps that the project adds as
+    [[tool.repros.check]] in pyproject.toml.
 
     Several scripts at once share the import of the libraries.
 
@@ -68,7 +78,7 @@ def check(
     chosen = [stack(name, places) for name in stacks] or [*filter(environments.ready, load_stacks(places).values())]
     try:
         with interrupt_on_signals():
-            to_do = ScriptCheck(catalogue, repros, chosen, _Shown(out, bisect=bisect)).run(rules_only=rules)
+            to_do = ScriptCheck(catalogue, repros, chosen, _Shown(out, bisect=bisect), skip).run(rules_only=rules)
     except KeyboardInterrupt as interruption:
         return interruption_exit_code(interruption)
     return _conclude(out, repros, to_do, rules_only=rules)

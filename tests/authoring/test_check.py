@@ -13,6 +13,7 @@ from repros.authoring.check.project_steps import ProjectStep, Ran, When
 from repros.engine.stacks import stack
 from repros.model import Cell, CellResult, Device, Verdict
 from repros.model.catalogue import Catalogue
+from repros.model.errors import ReprosError
 from tests import factories
 
 
@@ -31,6 +32,12 @@ def test_each_cell_that_does_not_agree_has_a_sentence() -> None:
     assert second.endswith("the disk is full")
 
 
+def test_a_new_failure_that_is_absent_does_not_fail() -> None:
+    gone = result(Verdict.GONE)
+    (problem,) = problems_of_runs([gone.cell.repro], [stack("current")], [gone])
+    assert problem.startswith(f"fix {gone.cell.label}: it does not fail")
+
+
 def test_a_home_that_was_not_chosen_is_asked_for() -> None:
     repro = result(Verdict.CLEAN).cell.repro
     (problem,) = problems_of_runs([repro], [stack("2023-12")], [])
@@ -43,12 +50,13 @@ class RecordingObserver:
     def __init__(self) -> None:
         self.results: dict[str, StepResult] = {}
         self.title = ""
+        self.lines: list[str] = []
 
     def begun(self, title: str) -> None:
         self.title = title
 
     def report_progress(self, line: str) -> None:
-        raise AssertionError(line)
+        self.lines.append(line)
 
     def ended(self, result: StepResult) -> None:
         self.results[self.title] = result
@@ -60,6 +68,7 @@ def run_check(
     left: str = "",
     *,
     rules_only: bool = False,
+    skipped: tuple[str, ...] = (),
 ) -> tuple[list[str], dict[str, StepResult]]:
     """Run a check in which one step of the engine has something to do, and whose project configures steps."""
     for name in ("_check_rules", "_measure", "_capture_log", "_check_range", "_bisect"):
@@ -68,7 +77,7 @@ def run_check(
     monkeypatch.setattr(steps, "read_steps", lambda _: found)
     monkeypatch.setattr(ProjectStep, "run", lambda step, _: configured[step.title][1])
     repro, observer = factories.repro(), RecordingObserver()
-    check = ScriptCheck(Catalogue((repro,)), [repro], [], cast("CheckObserver", observer))
+    check = ScriptCheck(Catalogue((repro,)), [repro], [], cast("CheckObserver", observer), skipped)
     return check.run(rules_only=rules_only), observer.results
 
 
@@ -106,6 +115,13 @@ def test_configured_steps_run_after_the_cells_and_what_they_leave_is_left(monkey
     assert to_do == ["explain it"]
     assert [*results][-3:] == ["Watch", "Pages", "Tests"]
     assert results["Tests"].fine == "not run: it would fail while something above is left"
+
+
+def test_a_step_that_is_skipped_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    configured = {"Tests": (When.DONE, Ran([], "3 passed")), "Watch": (When.RUNS, Ran([], "3 runs"))}
+    assert "Tests" not in run_check(monkeypatch, configured, skipped=("Tests",))[1]
+    with pytest.raises(ReprosError, match="--skip Test: expected the title of a step: Tests, Watch"):
+        run_check(monkeypatch, configured, skipped=("Test",))
 
 
 def test_the_rules_alone_run_no_later_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_the_steps_of_the_checkout_that_a_script_is_in_count(tmp_path: Path, mon
 
 def test_this_checkout_configures_its_own() -> None:
     steps = read_steps([factories.repro()])
-    assert [step.when for step in steps] == [When.RULES, When.RUNS, When.RUNS, When.DONE]
+    assert [step.when for step in steps] == [When.RULES, When.RUNS, When.RUNS, When.DONE, When.DONE]
     assert {(step.command[:3], step.root) for step in steps} == {(("python", "-m", "tools.check"), ROOT)}
 
 

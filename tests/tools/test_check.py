@@ -84,3 +84,12 @@ def test_a_step_is_a_command_that_exits_with_1_while_something_is_left() -> None
         return done.returncode, done.stdout
 
     assert run("style") == (0, "ruff finds nothing\n")
+
+
+def test_the_files_to_commit_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    assert check.name_files([]).fine == "not listed: this is no git checkout"
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    assert check.name_files([]).fine == "all is committed"
+    (tmp_path / "a.py").touch()
+    assert check.name_files([]).fine == "commit these: a.py"

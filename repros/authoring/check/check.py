@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from repros.engine.run_options import Observer, RunOptions
 from repros.engine.stacks import stack
 from repros.model import CellResult, Repro, Stack, Verdict
 from repros.model.catalogue import Catalogue
+from repros.model.errors import ReprosError
 from repros.scripts.bisect.bisection import Bisection, run_bisection
 from repros.scripts.bisect.question import ask, choose_cell, claimed_packages
 from repros.scripts.bisect.record import keep, kept_record
@@ -82,6 +84,8 @@ class ScriptCheck:
     repros: Sequence[Repro]
     stacks: Sequence[Stack]
     observer: CheckObserver
+    skipped: Sequence[str] = ()
+    """Titles of the project's steps to leave out."""
     results: list[CellResult] = field(default_factory=list)
     """Results of the cells that this check has run."""
 
@@ -92,9 +96,9 @@ class ScriptCheck:
         disagrees would have to be repeated.
 
         Raises:
-            ReprosError: a wrong value in the table of a project's steps.
+            ReprosError: a wrong value in the table of a project's steps, or no step with a title to leave out.
         """
-        configured = read_steps(self.repros)
+        configured = self._configured_steps()
         names = ", ".join(stack.name for stack in self.stacks) or "no stack"
         rules: list[tuple[str, Step]] = [("Rules", _check_rules), *_steps_at(When.RULES, configured)]
         runs: list[tuple[str, Step]] = [
@@ -115,6 +119,21 @@ class ScriptCheck:
         for title, step in [] if rules_only else _steps_at(When.DONE, configured):
             to_do += self._run_step(title, step if is_done else _postpone).to_do
         return to_do
+
+    def _configured_steps(self) -> list[ProjectStep]:
+        """Return the project's steps without those to leave out.
+
+        Raises:
+            ReprosError: a wrong value in the table, or no step with a title.
+        """
+        configured = read_steps(self.repros)
+        titles = [step.title for step in configured]
+        for title in self.skipped:
+            if title not in titles:
+                raise ReprosError(
+                    f"--skip {title}: expected the title of a step: {', '.join(titles) or 'there is none'}."
+                )
+        return [step for step in configured if step.title not in self.skipped]
 
     def _run_step(self, title: str, step: Step) -> StepResult:
         self.observer.begun(title)
@@ -144,6 +163,10 @@ def _postpone(_check: ScriptCheck) -> StepResult:
 
 
 def _run_configured(check: ScriptCheck, step: ProjectStep) -> StepResult:
+    if step.when is When.DONE:
+        check.observer.report_progress(
+            f"running {shlex.join(step.command)}; --skip {shlex.quote(step.title)} leaves it out"
+        )
     ran = step.run([repro.id for repro in step.repros if check.has_run(repro)])
     if ran.to_do and ran.output:
         check.observer.report_progress(ran.output)
@@ -164,6 +187,11 @@ def _check_rules(check: ScriptCheck) -> StepResult:
             check.observer.report_progress(
                 check.prefixed(repro, "the template's comments were removed from the header")
             )
+        if repro.origin.folder is None and repro.silent and not repro.finds and "Watch" not in repro.sections:
+            unless = "unless `repros watch` finds nothing: then a paragraph 'Watch:' of the docstring explains why"
+            check.observer.report_progress(
+                check.prefixed(repro, f"a silent failure names its check in finds, {unless}")
+            )
         script = CheckedScript(repro, check.catalogue.locations)
         sentences = [sentence for rule in RULES for sentence in rule(script)]
         sentences += find_unnamed_alternatives(repro, check.catalogue)
@@ -172,11 +200,29 @@ def _check_rules(check: ScriptCheck) -> StepResult:
 
 
 def _measure(check: ScriptCheck) -> StepResult:
-    """Run every variant on every stack, and write the evidence of cells that agree."""
-    by_name = {stack.name: stack for stack in check.stacks}
+    """Run every variant, first on the reference stacks: a new failure that is absent there runs nowhere else."""
+    homes = {repro.home for repro in check.repros}
+    first = [stack for stack in check.stacks if stack.name in homes]
+    others = [stack for stack in check.stacks if stack.name not in homes]
+    units = _measure_on(check, first)
+    if not any(result.verdict.disagrees for result in check.results):
+        units += _measure_on(check, others)
+    judged = [result for result in check.results if result.observation and result.verdict is not Verdict.INFRA]
+    for repro in check.repros:
+        failing = [result for result in judged if result.cell.repro is repro and result.cell.variant.name == "failing"]
+        check.observer.failing(failing)
+    number = len(check.results)
+    fine = f"{number} cells agree" if number else f"the evidence of all {units} units is fresh"
+    stops = any(result.verdict.disagrees for result in check.results)
+    return StepResult([*problems_of_runs(check.repros, check.stacks, check.results)], fine, stops)
+
+
+def _measure_on(check: ScriptCheck, stacks: Sequence[Stack]) -> int:
+    """Run every variant on stacks, write the evidence of cells that agree, and return the number of units."""
+    by_name = {stack.name: stack for stack in stacks}
     by_id = {repro.id: repro for repro in check.repros}
     known = evidence.read(locations=check.catalogue.locations)
-    worklist = build_worklist(select(Catalogue(tuple(check.repros)), Selection()), check.stacks, known)
+    worklist = build_worklist(select(Catalogue(tuple(check.repros)), Selection()), stacks, known)
 
     def folder(measurement: Measurement) -> Path:
         return evidence.folder_for(by_id[measurement.unit.repro], by_name[measurement.unit.stack])
@@ -192,14 +238,7 @@ def _measure(check: ScriptCheck) -> StepResult:
         for result in measure(worklist, RESULTS, cells, store, options=RunOptions(keep_environments=True)):
             check.observer.finished(result)
             check.results.append(result)
-    judged = [result for result in check.results if result.observation and result.verdict is not Verdict.INFRA]
-    for repro in check.repros:
-        failing = [result for result in judged if result.cell.repro is repro and result.cell.variant.name == "failing"]
-        check.observer.failing(failing)
-    number = len(check.results)
-    fine = f"{number} cells agree" if number else f"the evidence of all {len(worklist.entries)} units is fresh"
-    stops = any(result.verdict.disagrees for result in check.results)
-    return StepResult([*problems_of_runs(check.repros, check.stacks, check.results)], fine, stops)
+    return len(worklist.entries)
 
 
 def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: Sequence[CellResult]) -> Iterator[str]:
@@ -210,6 +249,8 @@ def problems_of_runs(repros: Sequence[Repro], stacks: Sequence[Stack], results: 
     for result in results:
         if result.verdict is Verdict.INFRA:
             yield f"rerun {result.cell.label}, which could not be judged: {result.reason}"
+        elif result.verdict is Verdict.GONE:
+            yield f"fix {result.cell.label}: it does not fail; its evidence is not written"
         elif result.verdict.disagrees:
             yield f"fix {result.cell.label}: it is {result.verdict}; its evidence is not written"
 

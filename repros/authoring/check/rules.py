@@ -112,7 +112,7 @@ def links_to_threads(script: CheckedScript) -> Iterator[str]:
     every = [*upstream.reports, *upstream.introduced_by, *upstream.fixed_by, *upstream.unreleased_fix]
     every += upstream.related
     if not every:
-        yield "name an issue, a discussion or a pull request about the failure under upstream"
+        yield "name an issue, a discussion or a pull request under upstream: reports, or related where reports is empty"
     for link in dict.fromkeys(every):
         if every.count(link) > 1:
             yield f"name {link} once under upstream"
