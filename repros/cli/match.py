@@ -97,7 +97,7 @@ def match(
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
             if ids:
                 run_candidates(read_catalogue(places), ids, python, quiet=False)
-    return FOUND if found.candidates or any(hang.has_waiting_ranks for hang in hangs) else NOT_FOUND
+    return FOUND if found.candidates or any(hang.has_findings for hang in hangs) else NOT_FOUND
 
 
 def _report(evidence: EvidenceMatch, width: int) -> Text:

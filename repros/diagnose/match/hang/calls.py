@@ -140,6 +140,8 @@ class Dump:
     groups: Mapping[str, Membership]
     progress: Mapping[int, Progress]
     """By the group's number in this process."""
+    problem: str = ""
+    """A sentence on why the file could not be read; its calls are unknown."""
 
     @cached_property
     def has_finished(self) -> bool:
@@ -163,6 +165,22 @@ class Dump:
         for call in self.calls:
             groups.setdefault(call.group, []).append(call)
         return {name: tuple(calls) for name, calls in groups.items()}
+
+    @cached_property
+    def written_as(self) -> int | None:
+        """Another rank that made the sends and receives of this dump; None if the rank of its file's name did."""
+        for call in self.calls:
+            members = self.groups[call.group].ranks if call.group in self.groups else ()
+            source, target = call.peers or (None, None)
+            own = source if call.operation == "send" else target
+            if own is not None and own < len(members) and members[own] != self.rank:
+                return members[own]
+        return None
+
+    @cached_property
+    def newest_ns(self) -> int:
+        """Time of its last call, in nanoseconds since 1970 by the rank's clock; 0 without calls."""
+        return max((call.created_ns for call in self.calls), default=0)
 
     def progress_in(self, group: str) -> Progress | None:
         """Return the numbers of the rank's last calls in a group; None if unknown.

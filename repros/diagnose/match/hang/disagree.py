@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
-from repros.diagnose.match.hang.calls import CollectiveCall
+from repros.diagnose.match.hang.calls import CollectiveCall, State
 from repros.diagnose.match.hang.groups import Group
 
 
@@ -51,6 +51,8 @@ class RankDisagreement:
     """Ranks whose evidence leaves open whether they called it."""
     absent: tuple[int, ...] = ()
     """Ranks without evidence."""
+    not_started: tuple[int, ...] = ()
+    """Waiting ranks whose device has not begun it, while that of others has: their earlier work does not end."""
     since_ns: int = 0
     """Time of the first waiting rank's call, in nanoseconds since 1970 by that rank's clock; 0 if unknown."""
 
@@ -83,6 +85,17 @@ def find_disagreements(group: Group) -> tuple[RankDisagreement, ...]:
     return tuple(sorted(by_kind.values(), key=lambda disagreement: disagreement.number))
 
 
+def find_mismatch(group: Group) -> RankDisagreement | None:
+    """Return the first collective that all ranks completed although they called different ones."""
+    for number in sorted(set[int]().union(*group.collectives.values())):
+        called = {rank: calls for rank in group.dumps if (calls := group.collectives[rank].get(number))}
+        variants = _variants(called)
+        if len(variants) > 1 and all(call.is_finished for calls in called.values() for call in calls):
+            texts = (DisagreementKind.OTHER_CALL, group.name, group.text, group.ranks, number, variants)
+            return RankDisagreement(*texts, waiting=(), finished=tuple(called), absent=group.absent)
+    return None
+
+
 def _judge(group: Group, number: int) -> Iterator[RankDisagreement]:
     """Yield the disagreements about the collective with one number."""
     made = {rank: group.has_made(rank, number) for rank in group.dumps}
@@ -95,9 +108,12 @@ def _judge(group: Group, number: int) -> Iterator[RankDisagreement]:
 
     def disagreement(kind: DisagreementKind) -> RankDisagreement:
         since = min(call.created_ns for rank in waiting for call in called[rank])
+        begun = {rank for rank in waiting if any(call.state is State.STARTED for call in called[rank])}
         return RankDisagreement(
             *(kind, group.name, group.text, group.ranks, number, variants),
-            *(waiting, missing, finished, unknown, group.absent, since),
+            *(waiting, missing, finished, unknown, group.absent),
+            not_started=tuple(rank for rank in waiting if rank not in begun) if begun else (),
+            since_ns=since,
         )
 
     if len(variants) > 1:

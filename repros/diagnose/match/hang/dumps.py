@@ -46,16 +46,21 @@ def is_dump(path: Path) -> bool:
 
 
 def find_dumps(folder: Path) -> list[Path]:
-    """Return the dumps in a folder, without its subfolders.
+    """Return the dumps in a folder, or if it has none those in its subfolders, such as one for each node.
 
     Raises:
         ReprosError: the folder cannot be read, or has no dump.
     """
     try:
-        files = sorted(path for path in folder.iterdir() if path.is_file())
+        inside = sorted(folder.iterdir())
+        files = [path for path in inside if path.is_file()]
+        dumps = [path for path in files[:MOST_DUMPS] if is_dump(path)]
+        if not dumps:
+            folders = [path for path in inside if path.is_dir() and not path.is_symlink()]
+            files += sorted(path for below in folders for path in below.iterdir() if path.is_file())
+            dumps = [path for path in files[:MOST_DUMPS] if is_dump(path)]
     except OSError as error:
         raise ReprosError(f"{folder} cannot be read ({error.strerror}).") from error
-    dumps = [path for path in files[:MOST_DUMPS] if is_dump(path)]
     if not dumps:
         raise ReprosError(
             f"{folder} has no flight recorder dump among its {len(files)} files; expected one for each rank, named by "
@@ -65,19 +70,28 @@ def find_dumps(folder: Path) -> list[Path]:
 
 
 def read_dumps(paths: Iterable[Path]) -> tuple[Dump, ...]:
-    """Return the dumps in the order of their ranks.
+    """Return the dumps in the order of their ranks; one that is damaged has no calls and a `problem`.
 
     Raises:
-        ReprosError: a file cannot be read, is too large, damaged or refused, has no rank in its name, or two files have
-            the same rank.
+        ReprosError: no file can be read, one has no rank in its name, or two files have the same rank.
     """
+    from repros.diagnose.match.hang.calls import Dump  # noqa: PLC0415 - most calls are for a log alone
+
     dumps: dict[int, Dump] = {}
+    problems: list[ReprosError] = []
     for path in paths:
-        dump = read_dump(path)
+        rank = _rank_of(path)
+        try:
+            dump = read_dump(path)
+        except ReprosError as error:
+            problems.append(error)
+            dump = Dump(rank, str(path), "", (), {}, {}, str(error))
         if (other := dumps.setdefault(dump.rank, dump)) is not dump:
             raise ReprosError(
                 f"{other.file} and {path} both have rank {dump.rank}; pass the dumps of one hang, one for each rank."
             )
+    if problems and len(problems) == len(dumps):
+        raise problems[0]
     return tuple(dumps[rank] for rank in sorted(dumps))
 
 
@@ -90,12 +104,7 @@ def read_dump(path: Path) -> Dump:
     from repros.diagnose.match.hang.entries import parse_dump  # noqa: PLC0415 - most calls are for a log alone
     from repros.diagnose.match.hang.plain_pickle import read_plain  # noqa: PLC0415 - the same
 
-    rank = re.search(_RANK, path.name, re.IGNORECASE)
-    if not rank:
-        raise ReprosError(
-            f"{path} is a flight recorder dump, but its name does not end in a rank, as PyTorch's names do "
-            "(nccl_trace_rank_0); rename it."
-        )
+    rank = _rank_of(path)
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ReprosError(f"{path} has more than {MOST_BYTES // 2**20} MB; no flight recorder dump is that large.")
@@ -103,7 +112,17 @@ def read_dump(path: Path) -> Dump:
     except OSError as error:
         raise ReprosError(f"{path} cannot be read ({error.strerror}).") from error
     content = read_plain(raw, str(path)) if raw[:1] == b"\x80" else _read_json(raw, path)
-    return parse_dump(content, int(rank[1]), str(path))
+    return parse_dump(content, rank, str(path))
+
+
+def _rank_of(path: Path) -> int:
+    rank = re.search(_RANK, path.name, re.IGNORECASE)
+    if not rank:
+        raise ReprosError(
+            f"{path} is a flight recorder dump, but its name does not end in a rank, as PyTorch's names do "
+            "(nccl_trace_rank_0); rename it."
+        )
+    return int(rank[1])
 
 
 def _read_json(raw: bytes, path: Path) -> object:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from repros.diagnose.match.hang.calls import DEFAULT, CollectiveCall, Dump, group_text
+from repros.diagnose.match.hang.calls import DEFAULT, CollectiveCall, Dump, Progress, group_text
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,9 @@ class Group:
     def _last_of(self, rank: int) -> int | None:
         if numbered := self.collectives[rank]:
             return max(numbered)
-        dump = self.dumps[rank]
-        has_p2p = any(call.peers for calls in self.calls.values() for call in calls)
-        if not has_p2p and (progress := dump.progress_in(self.name)):  # `pg_status` counts both kinds in one field
+        if progress := self._progress_of(rank):
             return progress.enqueued
-        return 0 if dump.is_complete else None
+        return 0 if self.dumps[rank].is_complete else None
 
     def has_made(self, rank: int, number: int) -> bool | None:
         """Whether a rank has called a collective; None if its dump leaves it open."""
@@ -81,9 +79,31 @@ class Group:
         return None if last is None else last >= number
 
     def has_finished(self, rank: int, number: int) -> bool:
-        """Whether a rank has completed a collective; one that was called and is no longer in the dump is completed."""
-        calls = self.collectives[rank].get(number)
-        return all(call.is_finished for call in calls) if calls else self.has_made(rank, number) is True
+        """Whether a rank has completed a collective.
+
+        Of one that was called and is no longer in the dump, `pg_status` tells; without it, it counts as completed.
+        """
+        if calls := self.collectives[rank].get(number):
+            return all(call.is_finished for call in calls)
+        if self.has_made(rank, number) is not True:
+            return False
+        progress = self._progress_of(rank)
+        return progress is None or progress.completed < 0 or number <= progress.completed
+
+    def lost(self, rank: int) -> range:
+        """Return the numbers of a rank's unfinished collectives that are no longer in its dump."""
+        progress, numbered = self._progress_of(rank), self.collectives[rank]
+        if progress is None or progress.completed < 0 or not numbered:
+            return range(0)
+        return range(progress.completed + 1, min(numbered))
+
+    def _progress_of(self, rank: int) -> Progress | None:
+        """Return `pg_status` of a group without sends, which counts both kinds in one field."""
+        return None if self._has_p2p else self.dumps[rank].progress_in(self.name)
+
+    @cached_property
+    def _has_p2p(self) -> bool:
+        return any(call.peers for calls in self.calls.values() for call in calls)
 
     @property
     def text(self) -> str:

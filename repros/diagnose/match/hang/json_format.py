@@ -17,6 +17,9 @@ def hang_to_json(hang: Hang) -> dict[str, Any]:
         "source": "dumps" if hang.is_from_dumps else "log",
         # The ranks that the others wait for, directly or through other ranks; empty if the evidence names none.
         "waited_for": list(hang.roots),
+        "suspects": list(hang.suspects),  # ranks without a dump that all others wait for
+        "opposite_order": list(hang.opposite),  # groups that the ranks of the circle called in opposite order
+        "mismatches": list(map(_disagreement_to_json, hang.mismatches)),  # different calls that are completed
         "circle": list(hang.circle),  # ranks that wait for each other
         "disagreements": list(map(_disagreement_to_json, hang.disagreements)),
         "unanswered": list(map(_unanswered_to_json, hang.unanswered)),
@@ -39,6 +42,7 @@ def _disagreement_to_json(disagreement: RankDisagreement) -> dict[str, Any]:
         "finished": list(disagreement.finished),
         "unknown": list(disagreement.unknown),  # the evidence leaves open whether they called it
         "absent": list(disagreement.absent),  # without evidence
+        "not_started": list(disagreement.not_started),  # waiting, not begun on the device; that of others has begun
         "since_ns": disagreement.since_ns or None,  # since 1970, of the first waiting call
     }
 

@@ -27,6 +27,8 @@ def format_hang(hang: Hang, width: int) -> Text:
     for disagreement in shown:
         lines += _disagreement_lines(disagreement, width, "dumps" if hang.is_from_dumps else "log")
     others = [disagreement for disagreement in hang.disagreements if disagreement not in shown]
+    for mismatch in hang.mismatches:
+        lines += _disagreement_lines(mismatch, width, "dumps")
     lines += entry("also", _others_text(others, hang), width)
     lines += entries("where", _where_texts(hang), width)
     lines += [Text(line, "yellow") for note in hang.notes for line in wrap(note, width)]
@@ -47,23 +49,40 @@ def _informative(hang: Hang) -> list[RankDisagreement]:
 
 def _title(hang: Hang) -> str:
     source = "dumps" if hang.is_from_dumps else "log"
-    if not hang.has_waiting_ranks:
-        return f"No rank waits: every call in the {source} is completed."
-    first = hang.disagreements[0] if hang.disagreements else None
-    if first and first.kind is DisagreementKind.OTHER_CALL:
-        return f"A hang: the ranks call different collectives in {first.group_text}."
+    if hang.has_waiting_ranks:
+        return f"A hang: {_cause(hang) or _waits(hang, source)}."
+    if hang.mismatches:
+        return f"No rank waits, but the ranks called different collectives in {hang.mismatches[0].group_text}."
+    return f"No rank waits: every call in the {source} is completed."
+
+
+def _cause(hang: Hang) -> str:
+    """Return the ranks or calls that cause the hang; empty if the evidence has none."""
+    if hang.disagreements and hang.disagreements[0].kind is DisagreementKind.OTHER_CALL:
+        return f"the ranks call different collectives in {hang.disagreements[0].group_text}"
     if hang.roots:
-        return f"A hang: the other ranks wait for {ranks_text(hang.roots)}."
-    if hang.circle:
-        return f"A hang: {ranks_text(hang.circle)} wait for each other."
+        return f"the other ranks wait for {ranks_text(hang.roots)}"
+    if hang.suspects:
+        which = "which has no dump" if len(hang.suspects) == 1 else "which have no dumps"
+        return f"the suspect is {ranks_text(hang.suspects)}, {which}; the others wait"
+    if hang.opposite:
+        return f"{ranks_text(hang.circle)} called {' and '.join(hang.opposite)} in opposite order"
+    return f"{ranks_text(hang.circle)} wait for each other" if hang.circle else ""
+
+
+def _waits(hang: Hang, source: str) -> str:
+    """Return which ranks wait."""
+    first = hang.disagreements[0] if hang.disagreements else None
     if first and first.kind is DisagreementKind.AHEAD:
         wait = "waits" if len(first.waiting) == 1 else "wait"
-        return f"A hang: {ranks_text(first.waiting)} {wait} in a call that {_have(first.finished)} completed."
+        return f"{ranks_text(first.waiting)} {wait} in a call that {_have(first.finished)} completed"
     ranks = {rank for disagreement in hang.disagreements for rank in disagreement.waiting}
     if len(ranks) == 1:
         shows = "dumps show" if hang.is_from_dumps else "log shows"
-        return f"A hang: {ranks_text(ranks)} waits; the {shows} no other rank there."
-    return f"A hang: the ranks in the {source} wait in the same calls, so none of them is missing."
+        return f"{ranks_text(ranks)} waits; the {shows} no other rank there"
+    is_whole = not any(disagreement.absent for disagreement in hang.disagreements)
+    rest = ", so none of them is missing" if is_whole else "; nothing is known of the others"
+    return f"the ranks in the {source} wait in the same calls{rest}"
 
 
 def _disagreement_lines(disagreement: RankDisagreement, width: int, source: str) -> Iterator[Text]:
@@ -86,6 +105,9 @@ def _disagreement_lines(disagreement: RankDisagreement, width: int, source: str)
             yield from entry("ahead", f"{_have(finished)} completed that call", width)
         case DisagreementKind.ALL_WAIT:
             yield from entry("waiting", f"{waiting}: {call}, {number}", width)
+    if disagreement.not_started:
+        begun = "their devices have not begun the call, those of the others have: earlier work does not end"
+        yield from entry("not begun", f"{ranks_text(disagreement.not_started)}: {begun}", width)
     if disagreement.unknown:
         yield from entry("unknown", ranks_text(disagreement.unknown), width)
     if disagreement.absent:

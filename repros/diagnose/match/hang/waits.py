@@ -1,13 +1,14 @@
 """Who waits for whom, across all groups, and which ranks are the root of the hang.
 
-A rank waits for the ranks that never called the collective in which it is, and for the peer of a send or receive
-without a counterpart. Those may wait for others in another group: a pipeline's first stage waits for the second, which
-waits for a rank of a third group. The roots are the ranks at the end of these chains, which wait for nobody.
+A rank waits for the ranks that never called the collective in which it is, for the peer of a send or receive without a
+counterpart, and, if all ranks with a dump wait in one call, for those without. Those may wait for others in another
+group: a pipeline's first stage waits for the second, which waits for a rank of a third group. The roots are the ranks
+at the end of these chains, which wait for nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from repros.diagnose.match.hang.calls import CollectiveCall
@@ -31,7 +32,10 @@ class Unanswered:
 
 
 def find_unanswered(group: Group) -> tuple[Unanswered, ...]:
-    """Return the unfinished sends and receives without an unfinished counterpart, for peers with a dump."""
+    """Return the unfinished sends and receives without an unfinished counterpart.
+
+    Of a peer without a dump there is no counterpart: it may be what the rank waits for.
+    """
     unfinished: dict[tuple[int, int, str], list[CollectiveCall]] = {}
     for calls in group.calls.values():
         for call in calls:
@@ -42,7 +46,7 @@ def find_unanswered(group: Group) -> tuple[Unanswered, ...]:
         other = "recv" if operation == "send" else "send"
         rank, peer = (source, target) if operation == "send" else (target, source)
         answers = len(unfinished.get((source, target, other), ()))
-        if peer in group.dumps and len(waiting) > answers:
+        if len(waiting) > answers:
             unanswered.append(Unanswered(group.name, group.text, rank, peer, waiting[answers]))
     return tuple(unanswered)
 
@@ -60,6 +64,7 @@ def find_edges(groups: Iterable[Group], unanswered: Iterable[Unanswered]) -> Edg
     for group in groups:
         for number in group.open_numbers:
             missing = {rank for rank in group.dumps if group.has_made(rank, number) is False}
+            missing = missing or _absent_from(group, number)
             for rank in group.dumps if missing else ():
                 calls = group.collectives[rank].get(number, ())
                 if any(not call.is_finished for call in calls):
@@ -67,6 +72,47 @@ def find_edges(groups: Iterable[Group], unanswered: Iterable[Unanswered]) -> Edg
     for wait in unanswered:
         edges.setdefault(wait.rank, set()).add(wait.peer)
     return {rank: frozenset(others) for rank, others in edges.items()}
+
+
+def _absent_from(group: Group, number: int) -> set[int]:
+    """Return the ranks without a dump, if all others wait in the collective."""
+    waits = all(group.has_made(rank, number) and not group.has_finished(rank, number) for rank in group.dumps)
+    return set(group.absent) if waits else set()
+
+
+def find_opposite(groups: Sequence[Group]) -> tuple[Group, Group, tuple[int, int]] | None:
+    """Return two groups that two of their ranks called in opposite order, and these ranks, in the groups' order.
+
+    A rank's device runs its calls in order: each of the two waits in a call that the other has behind its own.
+    """
+    firsts = {rank: _first_open(groups, rank) for group in groups for rank in group.dumps}
+    waiting = [(rank, *first) for rank, first in sorted(firsts.items()) if first]
+    for one, group, number in waiting:
+        for other, other_group, other_number in waiting:
+            is_opposite = _is_open(group, other, number) and _is_open(other_group, one, other_number)
+            if group is not other_group and is_opposite:
+                return group, other_group, (one, other)
+    return None
+
+
+def _first_open(groups: Sequence[Group], rank: int) -> tuple[Group, int] | None:
+    """Return the first collective that a rank has not completed: its group and number."""
+    unfinished = [
+        (call.record, at, call.number)
+        for at, group in enumerate(groups)
+        for call in group.calls.get(rank, ())
+        if call.peers is None and not call.is_finished
+    ]
+    if not unfinished:
+        return None
+    _, at, number = min(unfinished)
+    return groups[at], number
+
+
+def _is_open(group: Group, rank: int, number: int) -> bool:
+    """Return whether a rank has called a collective and not completed it."""
+    calls = group.collectives.get(rank, {}).get(number, ())
+    return any(not call.is_finished for call in calls)
 
 
 def find_roots(edges: Edges, disagreements: Iterable[RankDisagreement]) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from repros.diagnose.match.hang import dumps as module
 from repros.diagnose.match.hang.calls import PythonFrame, State
 from repros.diagnose.match.hang.dumps import STDIN, find_dumps, is_dump, read_dump, read_dumps, split_inputs
 from repros.diagnose.match.hang.entries import parse_dump
+from repros.diagnose.match.hang.find import find_hang
 from repros.model.errors import ReprosError
 from tests.diagnose.match.hang.made import STACK, content, entry, write
 from tests.transcript import mask
@@ -124,6 +125,24 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Sna
 def test_a_folder_without_dumps_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("step 1\n")
     assert refused(find_dumps, tmp_path).startswith(f"{tmp_path} ")
+
+
+def test_a_damaged_dump_costs_its_own_rank(tmp_path: Path) -> None:
+    """Row 40: the others still tell; without any the first problem is the answer."""
+    folder = write(tmp_path, BOTH)
+    whole = (folder / "nccl_trace_rank_1").read_bytes()
+    (folder / "nccl_trace_rank_1").write_bytes(whole[: len(whole) // 2])
+    first, second = read_dumps(find_dumps(folder))
+    assert (first.problem, bool(first.calls), second.calls) == ("", True, ())
+    assert second.problem.startswith(f"{folder}/nccl_trace_rank_1 ")
+    assert find_hang((first, second)).notes[0] == second.problem
+    assert refused(read_dumps, [folder / "nccl_trace_rank_1"]) == second.problem
+
+
+def test_a_folder_for_each_node_is_read(tmp_path: Path) -> None:
+    for rank, value in BOTH.items():
+        write(tmp_path / f"node{rank}", {rank: value})
+    assert [dump.rank for dump in read_dumps(find_dumps(tmp_path))] == [*BOTH]
 
 
 def test_files_are_told_apart(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -220,6 +221,157 @@ def test_the_slowest_ranks_are_named_whatever_the_others_do(lasts: list[int]) ->
         assert found.roots == behind
     else:  # a rank without any call has an empty dump, which cannot tell that it made none
         assert set(first.unknown) == set(behind)
+
+
+def test_a_wait_is_followed_to_a_rank_without_a_dump() -> None:
+    """Row 35: ranks 0 and 1 wait for 2, which waits in another group with rank 3, whose dump is lost."""
+    groups = {"5": [0, 1, 2], "6": [2, 3]}
+    shard: dict[str, Any] = {"process_group": ("5", ""), "pg_id": 0, "state": "scheduled"}
+    stage: dict[str, Any] = {"process_group": ("6", ""), "pg_id": 1, "state": "scheduled"}
+    waits = content([entry(1, **shard)], groups)
+    found = hang({0: waits, 1: waits, 2: content([entry(1, **stage)], groups)})
+    assert (found.roots, found.suspects) == ((), (3,))
+    assert found.disagreements[0].missing == (2,)
+
+
+def test_the_only_rank_without_a_dump_is_the_suspect() -> None:
+    """Row 36."""
+    waits = content([entry(1), entry(2, state="scheduled")], THREE)
+    found = hang({0: waits, 1: waits})
+    assert (found.roots, found.suspects) == ((), (2,))
+    alone = hang({0: content([entry(1, state="scheduled")], {"0": range(8)})})
+    assert (alone.roots, alone.suspects) == ((), ()), "somebody has passed one dump of eight"
+    goes_on = hang({0: waits, 1: content([entry(1)], THREE)})
+    assert (goes_on.roots, goes_on.suspects) == ((1,), ()), "a rank that is behind explains it"
+
+
+def test_the_peer_without_a_dump_is_the_suspect() -> None:
+    groups = {"0": [0, 1, 2, 3]}
+    ranks = {rank: content([entry(1, f"recv {rank}<-{rank + 1}", state="scheduled")], groups) for rank in range(3)}
+    assert (hang(ranks).roots, hang(ranks).suspects) == ((), (3,))
+
+
+def opposite(*ranks: str) -> Any:
+    """Return the hang of ranks that called the groups with these names in this order; all are in both groups."""
+    groups = {"5": range(len(ranks)), "6": range(len(ranks))}
+    made = {
+        rank: content(
+            [entry(1, process_group=(name, ""), pg_id=int(name), state="scheduled") for name in names], groups
+        )
+        for rank, names in enumerate(ranks)
+    }
+    return hang(made)
+
+
+def test_two_groups_called_in_opposite_order_are_named() -> None:
+    """Row 37."""
+    found = opposite("56", "65", "56")
+    assert (found.roots, found.circle, found.opposite) == ((), (0, 1), ("group 5", "group 6"))
+    assert opposite("56", "56").opposite == ()
+
+
+def test_the_status_decides_what_the_ring_buffer_has_lost() -> None:
+    """Row 38: rank 0 has called number 11 and has not completed it, though its dump begins at 12."""
+    cut = content([entry(number, state="scheduled") for number in (12, 13)], PAIR, {0: (13, 10)})
+    cut["entries"].insert(0, {**entry(3, process_group=("7", ""), pg_id=1), "record_id": 0})
+    cut["pg_config"]["7"] = {"name": "7", "desc": "", "ranks": "[0]"}
+    whole = content([entry(number) for number in range(1, 11)] + [entry(11, state="scheduled")], PAIR, {0: (11, 10)})
+    found = hang({0: cut, 1: whole})
+    assert kinds(found) == [("missing", 12, (1,)), ("all wait", 11, ())][:1]
+    assert found.roots == (1,)
+
+
+def test_unfinished_calls_that_are_lost_are_told() -> None:
+    """Row 39: both ranks wait in number 5, or in one of 3 and 4, which no buffer has."""
+    cut = content([entry(number, state="scheduled") for number in (5, 6)], PAIR, {0: (6, 2)})
+    found = hang({0: cut, 1: cut})
+    assert kinds(found) == [("all wait", 5, ())]
+    assert [part in found.notes[0] for part in ("from number 3 on", ranks_text([0, 1]))] == [True, True]
+
+
+def test_a_device_that_has_not_begun_is_told() -> None:
+    """Row 41."""
+    states = {rank: "scheduled" if rank == 1 else "started" for rank in range(3)}
+    found = hang({rank: content([entry(1, state=state)], THREE) for rank, state in states.items()})
+    assert found.disagreements[0].not_started == (1,)
+    assert (
+        hang({rank: content([entry(1, state="started")], THREE) for rank in range(3)}).disagreements[0].not_started
+        == ()
+    )
+
+
+def test_completed_calls_that_differ_are_named() -> None:
+    """Row 42: with NCCL such calls end, with wrong numbers."""
+    both = {0: content([entry(1), entry(2)], PAIR), 1: content([entry(1), entry(2, input_dtypes=["Half"])], PAIR)}
+    found = hang(both)
+    (mismatch,) = found.mismatches
+    assert (found.has_waiting_ranks, found.has_findings, mismatch.number) == (False, True, 2)
+    assert mismatch.calls == (("all_reduce of 4x2 Float", (0,)), ("all_reduce of 4x2 Half", (1,)))
+
+
+def test_a_dump_of_another_rank_or_another_run_is_noted() -> None:
+    """Row 43."""
+    send = content([entry(1, "send 0->1")], PAIR)
+    (note,) = hang({1: send}).notes[-1:]
+    assert [part in note for part in ("dump_1", "rank 0")] == [True, True]
+    day = 24 * 3_600 * 10**9
+    old = content([entry(1, time_created_ns=1_700_000_000_000_000_000 - day)], PAIR)
+    notes = hang({0: content([entry(1)], PAIR), 1: old}).notes
+    assert "rank 1 is up to 24 hours older" in notes[-1]
+    assert hang({rank: content([entry(1)], PAIR) for rank in (0, 1)}).notes == ()
+
+
+class Program:
+    """A training of N ranks that reduce within shards of four, across the shards, and among all."""
+
+    def __init__(self, ranks: int, steps: int) -> None:
+        shards = [[*range(first, first + 4)] for first in range(0, ranks, 4)]
+        across = [[*range(first, ranks, 4)] for first in range(4)]
+        self.groups = {"0": [*range(ranks)]} | {f"{at + 1}": group for at, group in enumerate(shards + across)}
+        self.calls = {rank: ["shard", "shard", "across", "all"] * steps for rank in range(ranks)}
+        self.names = {rank: (f"{rank // 4 + 1}", f"{len(shards) + rank % 4 + 1}") for rank in range(ranks)}
+
+    def group(self, rank: int, at: int) -> str:
+        shard, across = self.names[rank]
+        return {"shard": shard, "across": across, "all": "0"}[self.calls[rank][at]]
+
+    def hang(self, culprit: int, stops: int) -> dict[int, Any]:
+        """Return each rank's dump after one has left before a call: every other waits in the first it cannot end."""
+        made = dict.fromkeys(self.calls, 0)
+        left = {rank: stops if rank == culprit else len(calls) for rank, calls in self.calls.items()}
+        ended = True
+        while ended:
+            ended = False
+            for rank in self.calls:
+                while made[rank] < left[rank]:
+                    others = self.groups[self.group(rank, made[rank])]
+                    if any(made[other] < made[rank] or left[other] <= made[rank] for other in others):
+                        break
+                    made[rank] += 1
+                    ended = True
+        return {rank: self._dump(rank, made[rank], waits=made[rank] < left[rank]) for rank in self.calls}
+
+    def _dump(self, rank: int, made: int, *, waits: bool) -> Any:
+        numbers: dict[str, int] = {}
+        entries = []
+        for at in range(made + waits):
+            name = self.group(rank, at)
+            numbers[name] = numbers.get(name, 0) + 1
+            state = "completed" if at < made else "scheduled"
+            ids: dict[str, Any] = {"process_group": (name, "default_pg" if name == "0" else ""), "pg_id": int(name)}
+            entries.append(entry(numbers[name], state=state, **ids))
+        return content(entries, {name: ranks for name, ranks in self.groups.items() if rank in ranks})
+
+
+@pytest.mark.parametrize("ranks", [8, 64, 256])
+def test_the_rank_that_left_is_found_among_many(ranks: int) -> None:
+    program = Program(ranks, steps=3)
+    for culprit, stops in ((0, 5), (ranks - 1, 6), (ranks // 2 + 1, 7), (3, 8)):
+        dumps = program.hang(culprit, stops)
+        assert hang(dumps).roots == (culprit,), (culprit, stops)
+        del dumps[culprit]
+        without = hang(dumps)
+        assert (without.roots, without.suspects) == ((), (culprit,)), (culprit, stops)
 
 
 def test_ranks_are_written_in_spans() -> None:

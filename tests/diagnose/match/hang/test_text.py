@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from syrupy.assertion import SnapshotAssertion
 
 from repros.diagnose.match.hang.find import Hang, find_hang
@@ -36,6 +38,35 @@ LOST = find_hang(
     )
 )
 
+PIPELINE = {"5": [0, 1, 2], "6": [2, 3]}
+"""Two groups; rank 2 is in both."""
+STAGE: dict[str, Any] = {"process_group": ("6", "STAGE"), "pg_id": 1, "state": "scheduled"}
+SHARD: dict[str, Any] = {"process_group": ("5", "SHARD"), "pg_id": 0, "state": "scheduled"}
+SUSPECT = find_hang(
+    dumps_of(
+        {
+            0: content([entry(1, **SHARD)], PIPELINE),
+            1: content([entry(1, **SHARD)], PIPELINE),
+            2: content([entry(1, **STAGE)], PIPELINE),
+        }
+    )
+)
+BOTH = {"5": [0, 1], "6": [0, 1]}
+OPPOSITE = find_hang(
+    dumps_of(
+        {
+            0: content([entry(1, **SHARD), entry(1, **STAGE)], BOTH),
+            1: content([entry(1, **STAGE), entry(1, **SHARD)], BOTH),
+        }
+    )
+)
+COMPLETED = find_hang(
+    dumps_of({0: content([entry(1)], TWO), 1: content([entry(1, input_dtypes=["Half"])], TWO)}),
+)
+NOT_BEGUN = find_hang(
+    dumps_of({rank: content([entry(1, state=state)], TWO) for rank, state in enumerate(("scheduled", "started"))})
+)
+
 
 def test_reports(snapshot: SnapshotAssertion) -> None:
     log = next(log for log in read_public_logs() if log.name == "pytorch-152623").hang
@@ -47,6 +78,10 @@ def test_reports(snapshot: SnapshotAssertion) -> None:
         "the lines of the watchdog": below(log),
         "a call that the ring buffer has lost": below(LOST),
         "a rank without a dump": "\n".join(MISSING.notes),
+        "a rank without a dump that the others wait for": format_hang(SUSPECT, 100).plain,
+        "groups in opposite order": format_hang(OPPOSITE, 100).plain,
+        "different calls that are completed": format_hang(COMPLETED, 100).plain,
+        "a device that has not begun": format_hang(NOT_BEGUN, 100).plain,
     }
     assert snapshot == "\n\n".join(f"# {name}\n{text}" for name, text in reports.items())
 
@@ -60,6 +95,9 @@ def test_its_json() -> None:
     assert hang_to_json(MISSING) == {
         "source": "dumps",
         "waited_for": [1],
+        "suspects": [],
+        "opposite_order": [],
+        "mismatches": [],
         "circle": [],
         "disagreements": [
             {
@@ -73,6 +111,7 @@ def test_its_json() -> None:
                 "finished": [],
                 "unknown": [],
                 "absent": [2],
+                "not_started": [],
                 "since_ns": 1_700_000_000_002_000_000,
             }
         ],
