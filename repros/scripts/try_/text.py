@@ -32,7 +32,12 @@ def format_warning(task: Task, width: int) -> str:
         f"{_size(limits.file_size)} for each file"
     )
     folder = f"it runs in a temporary folder, {', '.join(removed)}"
-    actions = {"network": "take its network away", "files": "hide your files"}
+    actions = {
+        "network": "take its network away",
+        "system": "give it mounts, devices and shared memory of its own",
+        "files": "hide your files",
+        "calls": "refuse it system calls",
+    }
     missing = [f"This system cannot {actions[name]} ({why})." for name, why in sandbox.problems.items()]
     sentences = [f"{task.script.origin} is treated as untrusted code: {folder}; {files}; {usage}.", *missing]
     return "\n".join(wrap(" ".join(sentences), width))
