@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from repros.model.errors import ReprosError
+from repros.scripts.try_ import links
 from repros.scripts.try_.issue import find_code
 from repros.scripts.try_.source import PROBLEMS, imports_of, parse
 
@@ -30,6 +30,8 @@ class Script:
     """Its name in messages."""
     local_modules: tuple[Path, ...] = ()
     """Modules and packages in its folder that it imports, directly or through each other."""
+    left_out: tuple[Path, ...] = ()
+    """Links among them that leave the folder; they are not copied."""
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -45,10 +47,7 @@ class Script:
             OSError: a file cannot be read or written.
         """
         for path in self.local_modules:
-            if path.is_dir():
-                shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-            else:
-                shutil.copy(path, folder / path.name)
+            links.copy(path, folder / path.name, path.parent)
         script = folder / self.name
         script.write_text(self.source, encoding="utf-8")
         return script
@@ -70,7 +69,7 @@ class Script:
         """
         digest = hashlib.sha256(f"{self.name}\0{self.source}".encode())
         for path in sorted(self.local_modules):
-            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            for file in _files_of(path):
                 digest.update(f"\0{file.relative_to(path.parent)}\0".encode("utf-8", "surrogateescape"))
                 digest.update(file.read_bytes())
         return digest.hexdigest()
@@ -85,7 +84,10 @@ def read_script(path: Path) -> Script:
     source = _read(path, "a Python script")
     _refuse_invalid_python(source, str(path))
     name = path.name if path.suffix == ".py" else f"{path.name}.py"
-    return Script(name, source, str(path), tuple(_find_local(source, path.absolute().parent)))
+    folder = path.absolute().parent
+    local = tuple(_find_local(source, folder))
+    left_out = tuple(links.find_leaving(local, folder))
+    return Script(name, source, str(path), tuple(path for path in local if path not in left_out), left_out)
 
 
 def read_issue(path: Path, block: int | None = None) -> Script:
@@ -100,19 +102,26 @@ def read_issue(path: Path, block: int | None = None) -> Script:
 
 
 def _find_local(source: str, folder: Path) -> Iterator[Path]:
-    """Yield the modules that a source imports from its folder, and those that they import from there."""
+    """Yield the modules that a source imports from its folder, and those that they import from there; links, too."""
     local_paths: set[Path] = set()
     sources = [source]
     while sources:
         for name in _imports_if_python(sources.pop()):
             top = name.partition(".")[0]
             path = next((path for path in (folder / f"{top}.py", folder / top) if path.exists()), None)
-            files = [] if path is None else sorted(path.rglob("*.py")) if path.is_dir() else [path]
-            if path is None or path in local_paths or not 0 < len(files) <= _MOST_LOCAL_FILES:
+            files = [] if path is None else _files_of(path)
+            if path is None or path in local_paths or len(files) > _MOST_LOCAL_FILES:
                 continue
             local_paths.add(path)
-            yield path
+            if files or links.leaves(path, folder):
+                yield path
             sources += [file.read_text("utf-8", "replace") for file in files]
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return the Python files of a module or package, without links that leave its folder."""
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return [file for file in files if file.is_file() and not links.leaves(file, path.parent)]
 
 
 def _imports_if_python(source: str) -> list[str]:

@@ -17,6 +17,8 @@ from repros.text.wording import count, relative_to_cwd, wrap
 _VIA = {"cause": "caused by", "context": "while handling", "group": "one of"}
 _MOST_LINKS = 4
 _LONGEST_MESSAGE = 400
+_MOST_NAMED = 6
+"""Links that are named."""
 _MEGABYTE, _GIGABYTE = 2**20, 2**30
 _STYLES = {Status.CLEAN: "green", Status.NOT_RUN: "yellow", Status.NOT_JUDGED: "yellow"}
 
@@ -39,6 +41,8 @@ def format_warning(task: Task, width: int) -> str:
         "calls": "refuse it system calls",
     }
     missing = [f"This system cannot {actions[name]} ({why})." for name, why in sandbox.problems.items()]
+    if left_out := ", ".join(str(relative_to_cwd(path)) for path in task.script.left_out[:_MOST_NAMED]):
+        missing.append(f"Not copied, since it is a link to another folder: {left_out}.")
     sentences = [f"{task.script.origin} is treated as untrusted code: {folder}; {files}; {usage}.", *missing]
     return "\n".join(wrap(" ".join(sentences), width))
 
@@ -66,7 +70,8 @@ def describe_missing(runs: Iterable[ScriptRun]) -> str:
     """Return the options that add what runs lacked; empty if they lacked nothing."""
     lacking = dict.fromkeys(requirement for run in runs for requirement in run.lacks)
     options = " ".join(f"--with {shlex.quote(requirement)}" for requirement in lacking)
-    return options and f"{options} {'adds it' if len(lacking) == 1 else 'adds them'}"
+    adds = "adds it" if len(lacking) == 1 else "adds them"
+    return options and f"{options} {adds} (name only packages that you trust)"
 
 
 def _note(run: ScriptRun) -> str:
