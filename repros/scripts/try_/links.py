@@ -1,7 +1,7 @@
 """Symbolic links among the files that are copied for a run: one that leaves the copied folder is left out.
 
 A link's target would be copied before the sandbox exists, so a script could read any file of the user through a link
-beside it. Links are copied as links, so a loop of links is copied as it is.
+next to it. Links are copied as links, so a loop of links is copied as it is.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Script:
     @property
     def modules(self) -> tuple[str, ...]:
         """The modules outside the standard library that it imports at its top level, in order."""
-        local = {path.stem for path in self.local_modules}
+        local = {path.stem for path in (*self.local_modules, *self.left_out)}
         names = (name for name in imports_of(self.source) if name.partition(".")[0] not in local)
         return tuple(name for name in names if name.partition(".")[0] not in sys.stdlib_module_names)
 
