@@ -34,6 +34,12 @@ def _numbers(text: str) -> list[int]:
     return [int(number) for number in text.replace(" ", "").split(",") if number]
 
 
+def _devices(groups: Words, _: str) -> Words:
+    devices = {groups[name].split(":")[0].casefold() for name in ("first", "second") if name in groups}
+    both = "first" in groups and "second" in groups
+    return _flags(two_gpus=both and devices == {"cuda"} and groups["first"] != groups["second"])
+
+
 def _input_type(groups: Words, _: str) -> Words:
     on_gpu = {side: ".cuda" in groups[side] for side in ("input", "weight")}
     return _flags(
@@ -41,6 +47,16 @@ def _input_type(groups: Words, _: str) -> Words:
         input_on_cpu=on_gpu["weight"] and not on_gpu["input"],
         dtypes_differ=on_gpu["input"] == on_gpu["weight"],
     )
+
+
+def _matmul(groups: Words, _: str) -> Words:
+    inner, expected = int(groups["inner"]), int(groups["expected"])
+    is_flattened = min(inner, expected) > _WIDEST or (inner > expected and inner % expected == 0)
+    return _flags(flattened=is_flattened)
+
+
+_WIDEST = 16_384
+"""Features of a layer that is no flattened image; wider ones are rare."""
 
 
 def _conv_channels(groups: Words, _: str) -> Words:
@@ -161,6 +177,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
         read_gpu_memory,
         ("total", "free", "allocated", "unallocated", "others", "others_hold", "fragmented", "share"),
     ),
+    "device-mismatch": Derivation(_devices, ("two_gpus",)),
     "dimension-out-of-range": Derivation(_dimension, ("dimensions",)),
     "dtype-mismatch": Derivation(_dtypes, ("half", "double")),
     "expand-size": Derivation(_expand, ("limit",)),
@@ -169,6 +186,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
     "layer-norm-shape": Derivation(_layer_norm, ("channels_first",)),
     "loss-batch-sizes": Derivation(_loss_batches, ("ratio",)),
     "loss-target-size": Derivation(_loss_sizes, ("last_one", "class_numbers")),
+    "matmul-shapes": Derivation(_matmul, ("flattened",)),
     "stack-sizes": Derivation(_stack, ("images",)),
     "state-dict-keys": Derivation(
         compare_keys,
@@ -177,7 +195,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
             *("container", "renamed"),
         ),
     ),
-    "state-dict-sizes": Derivation(compare_sizes, ("count", "vocabulary", "head", "many")),
+    "state-dict-sizes": Derivation(compare_sizes, ("count", "empty", "vocabulary", "head", "many")),
     "target-out-of-bounds": Derivation(_target_bounds, ("negative", "grey")),
     "view-size": Derivation(_view, ("first", "batch")),
 }

@@ -54,7 +54,8 @@ class Explanation:
     facts: tuple[str, ...]
     """What the message says, in sentences without their full stop."""
     causes: tuple[PossibleCause, ...]
-    """The likely ones first, then in the order in which public threads have them."""
+    """The likely ones first, then in the order in which public threads have them; those that the message's numbers do
+    not show come last."""
     frame: UserFrame | None
     """The innermost frame of the user's own code."""
     is_consequence: bool
@@ -186,14 +187,16 @@ def _causes(
 ) -> Iterator[PossibleCause]:
     texts = [frame.code for frame in frames if frame.code]
     texts += [frame for link in failure.links for frame in link.raised.frames]
-    causes = []
+    causes: list[tuple[bool, PossibleCause]] = []
     for cause in family.causes:
         filled = tuple(_fill_all((cause.text, cause.fix, cause.check), words))
         if len(filled) == 3:  # noqa: PLR2004 - a cause with a word that the message lacks is left out
             text, fix, check = filled
             evidence = _evidence(cause, texts, words)
-            causes.append(PossibleCause(Cause(text, fix, check, threads=cause.threads), evidence))
-    yield from sorted(causes, key=lambda cause: not cause.is_likely)
+            is_unmet = bool(cause.when) and not evidence
+            causes.append((is_unmet, PossibleCause(Cause(text, fix, check, threads=cause.threads), evidence)))
+    for _, possible in sorted(causes, key=lambda item: (not item[1].is_likely, item[0])):
+        yield possible
 
 
 def _evidence(cause: Cause, texts: Sequence[str], words: Mapping[str, str]) -> str:

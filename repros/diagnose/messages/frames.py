@@ -50,4 +50,5 @@ def _frames(link: ChainLink) -> Iterator[UserFrame]:
     for frame in reversed(link.raised.frames):
         parsed = _FRAME.match(frame)
         if parsed and is_own(parsed["file"]):
-            yield UserFrame(parsed["file"], int(parsed["line"]), parsed["function"], link.code.get(frame, ""))
+            code = link.code.get(frame, "")
+            yield UserFrame(parsed["file"], int(parsed["line"]), parsed["function"], code.strip("."))  # "..." is a cut

@@ -15,8 +15,12 @@ _PATTERNS = {
     "reserved": (rf"{_SIZE} reserved in total by PyTorch",),
 }
 """Of the releases from 1.5 on, the newer wording first."""
-_CONTEXT = 0.15
-"""Share of the GPU that a process's CUDA context and libraries may take besides the allocator, on a small GPU."""
+_CONTEXT = 0.6 * 2**30
+"""Bytes that a process's CUDA context and libraries take besides the allocator."""
+_OTHERS = 0.15
+"""Share of the GPU beyond that which other processes hold, rather than the display."""
+_PIECES = 0.1
+"""Share of the GPU that is reserved and unused where memory is in pieces; less is usual where it is full."""
 _LARGE = 0.25
 """Share of the GPU from which one tensor alone explains the failure."""
 
@@ -35,9 +39,9 @@ def read_gpu_memory(_: dict[str, str], message: str) -> dict[str, str]:
         return words
     total, tried = sizes["total"], sizes["tried"]
     others = total - sizes["free"] - sizes["allocated"] - sizes["unallocated"]
-    if others > _CONTEXT * total:
+    if others > _CONTEXT + _OTHERS * total:
         words |= {"others": _text(others), "others_hold": "by the message's numbers"}
-    if sizes["unallocated"] >= tried:
+    if sizes["unallocated"] >= max(tried, _PIECES * total):
         words["fragmented"] = "by the message's numbers"
     if tried >= _LARGE * total:
         words["share"] = f"{tried / total:.0%}"

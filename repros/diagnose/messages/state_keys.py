@@ -49,10 +49,12 @@ def compare_keys(_: dict[str, str], message: str) -> dict[str, str]:
 
 
 def compare_sizes(groups: dict[str, str], message: str) -> dict[str, str]:
-    """Return the number of weights that differ in size, and whether they are a vocabulary's, a head's, or many."""
+    """Return the number of weights that differ in size, and whether they are empty, a vocabulary's, a head's, or many."""
     keys = _SIZE_MISMATCH.findall(message)
     words = {"count": str(len(keys))} if len(keys) > 1 else {}
     saved, own = (groups[name].replace(" ", "").split(",") for name in ("saved", "model"))
+    if saved in (["0"], ["1"]) and len(own) > 1:
+        return {**words, "empty": f"[{groups['saved']}] in place of [{groups['model']}]"}
     if all(map(_VOCABULARY.search, keys)) and saved[1:] == own[1:]:
         return {**words, "vocabulary": "embedding or output rows differ"}
     if all(map(_HEAD.search, keys)) and len(keys) < _MANY:
