@@ -33,8 +33,8 @@ class PossibleCause:
     cause: Cause
     """With the message's own words filled in."""
     evidence: str = ""
-    """The part of the user's code, the frame or the words of the message that speak for it; without one, the cause is
-    only possible."""
+    """The user's code, the frame or the words of the message that are evidence for it; without any, the cause is only
+    possible."""
 
     @property
     def is_likely(self) -> bool:
@@ -200,6 +200,6 @@ def _causes(
 
 
 def _evidence(cause: Cause, texts: Sequence[str], words: Mapping[str, str]) -> str:
-    """Return what speaks for a cause: words of the message or the log, a line of code, a frame; empty if nothing."""
+    """Return the evidence for a cause: words of the message or the log, a line of code, a frame; empty if nothing."""
     found = (text for pattern in cause.evidence for text in texts if re.search(pattern, text))
     return words.get(cause.when, "") or next(found, "")

@@ -49,7 +49,7 @@ def compare_keys(_: dict[str, str], message: str) -> dict[str, str]:
 
 
 def compare_sizes(groups: dict[str, str], message: str) -> dict[str, str]:
-    """Return the number of weights that differ in size, and whether they are empty, a vocabulary's, a head's, or many."""
+    """Return the number of weights that differ, and whether they are empty, a vocabulary's, a head's, or many."""
     keys = _SIZE_MISMATCH.findall(message)
     words = {"count": str(len(keys))} if len(keys) > 1 else {}
     saved, own = (groups[name].replace(" ", "").split(",") for name in ("saved", "model"))
