@@ -14,6 +14,8 @@ from repros.text.wording import count
 
 _MOST_EXPLAINED = 2
 _MOST_CAUSES = 3
+_MOST_POSSIBLE = 2
+"""Causes in all, if one is likely."""
 _MOST_OTHERS = 4
 _LONGEST_EVIDENCE = 60
 _CONSEQUENCE = "this error means that another process failed first; the cause is in that process's log"
@@ -38,12 +40,18 @@ def unmatched_lines(explanations: Sequence[Explanation], near: Sequence[NearFail
     yield from label_lines("next", next_steps(errors))  # not wrapped: they are pasted
 
 
-def explanation_lines(explanation: Explanation, width: int, *, indent: int = 0) -> Iterator[Text]:
+def explanation_lines(explanation: Explanation, width: int) -> Iterator[Text]:
     """Yield one exception, what its words say, the user's own line, and its causes with check and fix."""
-    yield from entry("error", exception_text(explanation.link, explanation.failure), width, indent=indent)
+    yield from entry("error", exception_text(explanation.link, explanation.failure), width)
+    yield from meaning_lines(explanation, width)
+
+
+def meaning_lines(explanation: Explanation, width: int, *, indent: int = 0) -> Iterator[Text]:
+    """Yield what the words of an exception say, the user's own line, and its causes with check and fix."""
     yield from entry("says", says(explanation), width, indent=indent)
     yield from entry("where", where(explanation.frame), width, indent=indent)
-    for cause in explanation.causes[:_MOST_CAUSES]:
+    likely = sum(cause.is_likely for cause in explanation.causes)
+    for cause in explanation.causes[: max(likely, _MOST_POSSIBLE) if likely else _MOST_CAUSES]:
         style = "yellow" if cause.is_likely else "dim"
         label = "likely" if cause.is_likely else "possible"
         yield from entry(label, _cause_text(cause), width, style=style, indent=indent)
