@@ -49,7 +49,8 @@ def format_run(run: ScriptRun, width: int) -> Text:
     lines += label_lines("log", outcome.last_lines)
     if run.known is not None:
         lines += _known_lines(run.known, width)
-        lines += [line for explanation in run.known.explanations[:1] for line in meaning_lines(explanation, width)]
+        explanations = run.known.explanations[:1] if outcome.status is Status.EXCEPTION else ()
+        lines += [line for explanation in explanations for line in meaning_lines(explanation, width)]
     lines += entry("asks for", ", ".join(run.other_releases), width)
     lines += entry("with", ", ".join(map(str, run.changes)), width)
     if run.folder is not None:
