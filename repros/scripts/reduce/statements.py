@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from repros.scripts.reduce.code import Block, Code, Edit, statements_of
+from repros.engine.source import Block, Edit
+from repros.scripts.reduce.code import Code, statements_of
 from repros.scripts.reduce.passes import Edits
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
