@@ -155,10 +155,4 @@ def _named(node: ast.AST) -> Iterator[str]:
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Name(id, ast.Store()):
-            yield id
-        case ast.Attribute(ast.Name("self"), attr, ast.Store()):
-            yield f"self.{attr}"
-        case ast.alias():
-            yield (node.asname or node.name).partition(".")[0]
+    return _named(node) if isinstance(getattr(node, "ctx", ast.Store()), ast.Store) else iter(())
