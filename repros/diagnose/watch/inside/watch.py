@@ -112,6 +112,11 @@ class Watch:
             listeners.append(listener)
             self._connect(observation)
 
+    def listen_to(self, check: object, *observations: str) -> None:
+        """Call the methods of a check, once with each further observation of the same name."""
+        for observation in observations:
+            self.listen(observation, getattr(check, observation))
+
     def ignore(self, observation: str, listener: Listener) -> None:
         """Remove `listener` until it listens again: a check that waits for nothing costs nothing."""
         listeners = self._listeners.get(observation, [])

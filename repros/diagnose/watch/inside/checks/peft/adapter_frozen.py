@@ -212,10 +212,8 @@ class _Held:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     trained, held = _FirstPasses(watch), _Held(watch)
-    watch.listen("kbit_prepared", trained.kbit_prepared)
-    watch.listen("adapted_fed", trained.adapted_fed)
-    watch.listen("adapted_fed", held.adapted_fed)
-    watch.listen("made", held.made)
+    watch.listen_to(trained, "kbit_prepared", "adapted_fed")
+    watch.listen_to(held, "adapted_fed", "made")
 
 
 def _active(layer: BaseTunerLayer) -> list[str]:

@@ -210,10 +210,8 @@ class _Switched:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     loaded, saved, switched = _Loaded(watch), _Saved(watch), _Switched(watch)
-    for name in ("adapter_filled", "adapting", "adapted", "ends"):
-        watch.listen(name, getattr(loaded, name))
-    for name in ("adapter_loading", "adapter_loaded", "adapter_set", "ends"):
-        watch.listen(name, getattr(switched, name))
+    watch.listen_to(loaded, "adapter_filled", "adapting", "adapted", "ends")
+    watch.listen_to(switched, "adapter_loading", "adapter_loaded", "adapter_set", "ends")
     watch.listen("adapters_saved", saved.adapters_saved)
 
 

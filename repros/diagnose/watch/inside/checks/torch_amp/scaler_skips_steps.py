@@ -143,7 +143,5 @@ class _Left:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     skipped, left = _Skipped(watch), _Left(watch)
-    for name in ("made", "scaler_steps"):
-        watch.listen(name, getattr(skipped, name))
-    for name in ("scaling", "scale_asked", "scaler_steps"):
-        watch.listen(name, getattr(left, name))
+    watch.listen_to(skipped, "made", "scaler_steps")
+    watch.listen_to(left, "scaling", "scale_asked", "scaler_steps")

@@ -152,8 +152,7 @@ class _Kept:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     kept = _Kept(watch)
-    for name in ("state_taken", "state_loading", "saving"):
-        watch.listen(name, getattr(kept, name))
+    watch.listen_to(kept, "state_taken", "state_loading", "saving")
 
 
 def _loads_a_checkpoint() -> bool:

@@ -144,8 +144,7 @@ class _Overwritten:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     unmatched, overwritten = _Unmatched(watch), _Overwritten(watch)
-    watch.listen("state_loaded", unmatched.state_loaded)
-    watch.listen("adapter_filled", unmatched.adapter_filled)
+    watch.listen_to(unmatched, "state_loaded", "adapter_filled")
     for name in _UNTIL_FIRST_STEP:
         watch.listen(name, getattr(overwritten, name))
 

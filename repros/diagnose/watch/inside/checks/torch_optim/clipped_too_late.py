@@ -205,5 +205,4 @@ def listen(watch: Watch) -> None:
     late, twice, dropped = _Late(watch), _Twice(watch), _Dropped(watch)
     watch.listen("clipping", late.clipping)
     watch.listen("made", twice.made)
-    for name in ("made", "after_backward", "after_step", "zeroing"):
-        watch.listen(name, getattr(dropped, name))
+    watch.listen_to(dropped, "made", "after_backward", "after_step", "zeroing")

@@ -166,8 +166,7 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     checks = _Restored(watch)
     observed = ("loading", "loaded", "scheduled", "schedule_loaded")
-    for name in (*observed, "scaler_loaded", "scaler_steps"):
-        watch.listen(name, getattr(checks, name))
+    watch.listen_to(checks, *observed, "scaler_loaded", "scaler_steps")
 
 
 def _rates(optimizer: Optimizer) -> list[float]:

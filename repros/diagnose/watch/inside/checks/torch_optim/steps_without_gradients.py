@@ -129,8 +129,7 @@ class _Effect:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     effect = _Effect(watch)
-    for name in ("made", "calling", "before_inspected_step", "after_step"):
-        watch.listen(name, getattr(effect, name))
+    watch.listen_to(effect, "made", "calling", "before_inspected_step", "after_step")
 
 
 def _has_owner(parameter: Parameter, optimizer: Optimizer) -> bool:
