@@ -124,6 +124,11 @@ class Watch:
             listeners.remove(listener)
             self._connect(observation)
 
+    def ignore_from(self, check: object, *observations: str) -> None:
+        """Remove the methods of a check that :meth:`listen_to` has added."""
+        for observation in observations:
+            self.ignore(observation, getattr(check, observation))
+
     def observe(self, observation: str, observer: Listener) -> None:
         """Call `observer`, which makes observations itself, with each observation of that name, for good."""
         self._observers.setdefault(observation, []).append(observer)

@@ -102,8 +102,7 @@ class _FirstPasses:
         made = _Pass(tuner)
         if made.layers and not any(getattr(layer, "disable_adapters", False) for layer in made.layers.values()):
             self._passes = [*self._passes[-3:], made]
-            for name in ("calling", "adapted_gave", "differentiating", "after_backward"):
-                self._watch.listen(name, getattr(self, name))
+            self._watch.listen_to(self, "calling", "adapted_gave", "differentiating", "after_backward")
 
     def calling(self, module: Module) -> None:
         for one in self._passes:
@@ -127,8 +126,7 @@ class _FirstPasses:
     def after_backward(self) -> None:
         passes, self._passes = [one for one in self._passes if one.is_over], []
         frozen, self._frozen = self._frozen, []
-        for name in ("calling", "adapted_gave", "differentiating", "after_backward"):
-            self._watch.ignore(name, getattr(self, name))
+        self._watch.ignore_from(self, "calling", "adapted_gave", "differentiating", "after_backward")
         for tuner in frozen:
             count = sum(1 for layer in adapted_layers(tuner) for _ in adapter_parameters(layer))
             text = (

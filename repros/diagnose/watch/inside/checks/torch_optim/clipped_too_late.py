@@ -113,8 +113,7 @@ class _Twice:
     def made(self, optimizer: Optimizer) -> None:
         self._made += 1
         if self._made == 2:  # noqa: PLR2004 - one alone steps once
-            for name in ("before_backward", "before_step", "after_step"):
-                self._watch.listen(name, getattr(self, name))
+            self._watch.listen_to(self, "before_backward", "before_step", "after_step")
         held = parameters_of(optimizer)
         count = len(held) - len({id(parameter) for parameter in held})
         if count:

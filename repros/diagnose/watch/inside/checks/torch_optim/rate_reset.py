@@ -101,8 +101,7 @@ class _Restored:
             self._suspect(optimizer).append(weakref.ref(scheduler))
 
     def _suspect(self, optimizer: Optimizer) -> list[weakref.ref[LRScheduler]]:
-        for name in ("before_backward", "before_step"):
-            self._watch.listen(name, getattr(self, name))
+        self._watch.listen_to(self, "before_backward", "before_step")
         return self._suspects.setdefault(optimizer, [])
 
     def schedule_loaded(self, scheduler: LRScheduler, state: object = None, *_: object) -> None:
