@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from repros.engine.source import PROBLEMS, parse
 from repros.model.errors import ReprosError
-from repros.scripts.try_.source import PROBLEMS, parse
 
 _QUOTE = re.compile(r"^ {0,3}>(?!>) ?", re.MULTILINE)
 """The prefix of a quoted line, as opposed to a prompt of Python."""

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from repros.engine.source import PROBLEMS, parse
 from repros.model.errors import ReprosError
 from repros.scripts.try_ import links
 from repros.scripts.try_.issue import find_code
-from repros.scripts.try_.source import PROBLEMS, imports_of, parse
+from repros.scripts.try_.source import imports_of
 
 _LARGEST = 2**20
 """Bytes of a script; a larger file is refused."""
