@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,7 +14,7 @@ from repros.advise.audit.assess import assess
 from repros.advise.audit.formats import FormatName, choose_format
 from repros.advise.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
 from repros.advise.audit.report import FailOn, Policy, build_report
-from repros.advise.audit.sources import find_source, read_source
+from repros.advise.audit.sources import find_source, read_piped, read_source
 from repros.advise.audit.sources.environment import environment_subject
 from repros.advise.audit.subject import Subject
 from repros.cli.shared.example import example
@@ -25,6 +27,7 @@ from repros.model.catalogue import Catalogue
 from repros.model.settings import CatalogueLocations, foreign_settings
 
 CLEAN, AFFECTED = 0, 1
+_STDIN = Path("-")
 
 
 @click.command(
@@ -86,7 +89,9 @@ def audit(
 ) -> int:
     """Find the documented failures of pinned or installed packages, and the upgrades that end them.
 
-    FILE is a requirements.txt, pyproject.toml, uv.lock or pylock.toml; the default is the one in the working directory.
+    FILE is a requirements.txt, a pyproject.toml, a lock (uv, Poetry, PDM, pylock.toml), the output of pip list, conda
+    list or conda env export, an issue with its environment, or - for standard input; the default is the one in the
+    working directory.
     The report has the failures that a newer release is without, and the number of the others. The exit code is 1 if
     there is one. For a version range, a failure of some releases in it is possible. A failure that cannot be determined
     is unknown, never unaffected.
@@ -97,11 +102,11 @@ def audit(
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
     catalogue = load_catalogue(places)
-    subject = _read_subject(file, python)
+    subject = _read_subject(file, python, catalogue)
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()
     measured = evidence.read(locations=places)
-    before = _read_base(base) if base is not None else None
+    before = _read_base(base, catalogue) if base is not None else None
     report = build_report(
         subject,
         assess(catalogue, subject, measured),
@@ -120,24 +125,35 @@ def audit(
     return AFFECTED if report.reported else CLEAN
 
 
-def _read_subject(file: Path | None, python: Path | None) -> Subject:
+def _read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) -> Subject:
     if python is not None:
         from repros.engine.probe import probe  # noqa: PLC0415 - files need no engine
 
         executable = choose_interpreter(python)
         return environment_subject(probe(executable, sim=False, needs_torch=False))
-    return read_source(file if file is not None else find_source(Path()))
+    find_releases = partial(_find_releases, catalogue)
+    if file == _STDIN:
+        return read_piped(sys.stdin.buffer.read(), find_releases)
+    return read_source(file if file is not None else find_source(Path()), find_releases)
 
 
-def _read_base(path: Path) -> Subject:
-    return read_source(find_source(path) if path.is_dir() else path)
+def _read_base(path: Path, catalogue: Catalogue) -> Subject:
+    return read_source(find_source(path) if path.is_dir() else path, partial(_find_releases, catalogue))
+
+
+def _find_releases(catalogue: Catalogue, text: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the releases that a text states, such as an issue with its environment."""
+    from repros.diagnose.match.versions import find_versions  # noqa: PLC0415 - most files are requirements
+
+    packages = {name for repro in catalogue for name in repro.named_packages} | {"python"}
+    return find_versions(enumerate(text.split("\n"), 1), packages)
 
 
 def _read_ignores(
     catalogue: Catalogue, file: Path | None, given: tuple[tuple[str, dt.datetime, str], ...]
 ) -> Mapping[str, Ignore]:
     """Return the project's ignores, replaced by those of the command line where both have one."""
-    folder = file.parent if file is not None else Path()
+    folder = file.parent if file is not None else Path()  # for `-`, too
     if foreign_settings(folder) != foreign_settings():  # that one is named already
         name_foreign_settings(folder)
     pyproject = find_pyproject(folder)

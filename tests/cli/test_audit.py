@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import sys
 from pathlib import Path
@@ -151,3 +152,9 @@ def test_ignores_of_the_project(repros: Command, project: Path) -> None:
 def test_sarif(repros: Command) -> None:
     code, out, _ = repros("audit", *OWN, "--format", "sarif")
     assert (code, json.loads(out)["runs"][0]["results"][0]["ruleId"]) == (1, "RPR-0007")
+
+
+def test_standard_input(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, code in (("torch==2.1.2\n", 1), ("- torch: 2.1.2\n- OS: Linux\n", 1), ("It hangs: why?\n", 2)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert repros("audit", "-", *OWN)[0] == code
