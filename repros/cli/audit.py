@@ -130,7 +130,8 @@ def _read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) 
         from repros.engine.probe import probe  # noqa: PLC0415 - files need no engine
 
         executable = choose_interpreter(python)
-        return environment_subject(probe(executable, sim=False, needs_torch=False))
+        packages = {name for repro in catalogue for name in repro.named_packages}
+        return environment_subject(probe(executable, sim=False, needs_torch=False), packages)
     find_releases = partial(_find_releases, catalogue)
     if file == _STDIN:
         return read_piped(sys.stdin.buffer.read(), find_releases)
