@@ -29,7 +29,13 @@ from repros.diagnose.watch.inside.watch import Watch
 if TYPE_CHECKING:
     from torch.optim.swa_utils import AveragedModel
 
-CHECKS = (Check("average_not_updated", "an average of weights is evaluated without an update"),)
+CHECKS = (
+    Check(
+        "average_not_updated",
+        "an average of weights is evaluated without an update",
+        "`averaged.update_parameters(model)` after each step",
+    ),
+)
 
 _STEPS = 8
 
