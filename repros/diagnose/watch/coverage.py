@@ -13,7 +13,7 @@ _NEEDS = {
     "torch_distributed": "second rank",
     "torch_amp": "GradScaler",
     "torch_data": "DataLoader",
-    "schedule_not_stepped": "scheduler",
+    **dict.fromkeys(("schedule_not_stepped", "schedule_moved_often"), "scheduler"),
     "average_not_updated": "AveragedModel",
     "numerics": "--first-nan",
     **{package: package for package in ("lightning", "accelerate", "transformers", "peft", "trl", "datasets")},

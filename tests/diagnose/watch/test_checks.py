@@ -103,6 +103,14 @@ FAULTS_KEPT = {
 FAULTS_DAILY = {
     "softmax_over_rows": ["loss_of_softmax", "softmax_over_batch"],
     "log_softmax_over_rows": ["softmax_over_batch"],
+    "schedule_stepped_by_micro_batches": ["schedule_moved_often"],
+    "cosine_stepped_by_micro_batches": ["schedule_moved_often"],
+    "cosine_shorter_than_the_training": ["schedule_passed_end"],
+    "one_cycle_stepped_by_passes": ["schedule_unfinished"],
+    "cosine_of_batches_stepped_by_passes": ["schedule_unfinished"],
+    "average_is_clipped": ["clipped_nothing"],
+    "generator_is_used_up": ["clipped_nothing"],
+    "other_model_is_clipped": ["clipped_other_parameters"],
 }
 
 
@@ -119,7 +127,11 @@ FILES = {
     **dict.fromkeys(SWITCHED, "switched.py"),
     **dict.fromkeys(HEALTHY, "healthy.py"),
     **{name: file for file in ("faults.py", "faults_kept.py", "faults_daily.py") for name in trainings_of(file)},
-    **{name: file for file in ("neighbours.py", "neighbours_kept.py", "neighbours_daily.py") for name in trainings_of(file)},
+    **{
+        name: file
+        for file in ("neighbours.py", "neighbours_kept.py", "neighbours_daily.py")
+        for name in trainings_of(file)
+    },
 }
 """The file of each training."""
 EXPECTED = FOUND | STATES | SWITCHED | FAULTS | FAULTS_KEPT | FAULTS_DAILY

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from frame import INPUTS, LABELS, adapt, batches, main, network
+import torch
+from frame import INPUTS, LABELS, adapt, batches, loss_of, main, network, train
 from torch import nn
 from torch.nn import functional
+from torch.optim import lr_scheduler as schedulers
 
 # Losses.
 
@@ -25,6 +27,93 @@ def softmax_over_rows():
 
 def log_softmax_over_rows():
     return train_by(lambda logits, y: functional.nll_loss(nn.LogSoftmax(dim=0)(logits), y))
+
+
+# Schedules.
+
+
+def accumulate(make, passes=4, every=2, micro=True):
+    model = network()
+    optimizer = adapt(model)
+    scheduler = make(optimizer)
+    for number, chosen in enumerate(batches(passes), 1):
+        (loss_of(model, chosen) / every).backward()
+        if number % every == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        if micro or number % every == 0:
+            scheduler.step()
+    return model
+
+
+def schedule_stepped_by_micro_batches():
+    return accumulate(lambda optimizer: schedulers.StepLR(optimizer, 10))
+
+
+def cosine_stepped_by_micro_batches():
+    return accumulate(lambda optimizer: schedulers.CosineAnnealingLR(optimizer, 16))
+
+
+def cosine_shorter_than_the_training():
+    model = network()
+    optimizer = adapt(model)
+    scheduler = schedulers.CosineAnnealingLR(optimizer, 10)
+    for _ in range(15):
+        train(model, optimizer, 1)
+        scheduler.step()
+    return model
+
+
+def one_cycle_stepped_by_passes():
+    model = network()
+    optimizer = adapt(model)
+    scheduler = schedulers.OneCycleLR(optimizer, 0.1, total_steps=100)
+    for _ in range(3):
+        train(model, optimizer, 1)
+        scheduler.step()
+    return model
+
+
+def cosine_of_batches_stepped_by_passes():
+    model = network()
+    optimizer = adapt(model)
+    scheduler = schedulers.CosineAnnealingLR(optimizer, 32)
+    for _ in range(4):
+        train(model, optimizer, 1)
+        scheduler.step()
+    return model
+
+
+# Clipping.
+
+
+def clip(model, *clipped):
+    optimizer = adapt(model)
+    for chosen in batches(2):
+        optimizer.zero_grad()
+        loss_of(model, chosen).backward()
+        for parameters in clipped:
+            nn.utils.clip_grad_norm_(parameters(), 1.0)
+        optimizer.step()
+    return model
+
+
+def average_is_clipped():
+    model = network()
+    average = torch.optim.swa_utils.AveragedModel(model)
+    return clip(model, average.parameters)
+
+
+def generator_is_used_up():
+    model = network()
+    parameters = model.parameters()
+    return clip(model, lambda: parameters)
+
+
+def other_model_is_clipped():
+    model, other = network(), network()
+    other(INPUTS).sum().backward()
+    return clip(model, lambda: list(other.parameters()))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import torch
-from frame import INPUTS, adapt, batches, main, network
+from frame import INPUTS, adapt, batches, loss_of, main, network, train
+from torch import nn
 from torch.nn import functional
+from torch.optim import lr_scheduler as schedulers
 
 # Losses.
 
@@ -18,6 +20,85 @@ def contrastive_loss_over_rows_and_columns():
         both = functional.log_softmax(similar, 0), functional.log_softmax(similar, 1)
         sum(functional.nll_loss(part, torch.arange(8)) for part in both).backward()
         optimizer.step()
+    return model
+
+
+# Schedules.
+
+
+def accumulated_schedule_in_micro_batches():
+    model = network()
+    optimizer = adapt(model)
+    scheduler = schedulers.CosineAnnealingLR(optimizer, 32)
+    for number, chosen in enumerate(batches(), 1):
+        (loss_of(model, chosen) / 2).backward()
+        if number % 2 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        scheduler.step()
+    return model
+
+
+def schedules_of_each_kind_to_their_end():
+    model = network()
+    optimizer = adapt(model)
+    for make in (
+        lambda: schedulers.OneCycleLR(optimizer, 0.1, total_steps=32),
+        lambda: schedulers.CosineAnnealingLR(optimizer, 32),
+        lambda: schedulers.CosineAnnealingLR(optimizer, 4),  # on purpose: four periods
+        lambda: schedulers.LinearLR(optimizer, 0.1, 1.0, 5),
+        lambda: schedulers.PolynomialLR(optimizer, 32),
+    ):
+        train(model, optimizer, 4, after=make().step)
+    return model
+
+
+def schedules_of_passes_stopped_early():
+    model = network()
+    optimizer = adapt(model)
+    scheduler = schedulers.CosineAnnealingLR(optimizer, 100)
+    for _ in range(3):
+        train(model, optimizer, 1)
+        scheduler.step()
+    return model
+
+
+def one_cycle_cut_short():
+    model = network()
+    optimizer = adapt(model)
+    return train(model, optimizer, 1, after=schedulers.OneCycleLR(optimizer, 0.1, total_steps=100).step)
+
+
+# Clipping.
+
+
+def parts_clipped_and_two_optimizers():
+    model = network()
+    first, last = adapt(model[0]), adapt(model[4])
+    for chosen in batches(2):
+        model.zero_grad()
+        loss_of(model, chosen).backward()
+        nn.utils.clip_grad_norm_(model[0].parameters(), 1.0)
+        nn.utils.clip_grad_value_(iter(model[4].parameters()), 1.0)
+        first.step()
+        last.step()
+    return model
+
+
+def copies_of_weights_stepped():
+    model = network()
+    copies = [part.detach().clone().requires_grad_() for part in model.parameters()]
+    optimizer = torch.optim.SGD(copies, 0.1)
+    for chosen in batches(2):
+        model.zero_grad()
+        loss_of(model, chosen).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for copy, part in zip(copies, model.parameters(), strict=True):
+            copy.grad = part.grad.clone()
+        optimizer.step()
+        with torch.no_grad():
+            for copy, part in zip(copies, model.parameters(), strict=True):
+                part.copy_(copy)
     return model
 
 
