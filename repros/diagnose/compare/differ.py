@@ -17,8 +17,8 @@ from typing import Any
 from repros.diagnose.compare.batches import SeenRows, are_in_order, common_inputs, compare_batches, renamed, rows_of
 from repros.diagnose.compare.difference import Difference
 from repros.diagnose.compare.layout import GRADIENTS, Pair, loss_pairs, output_pairs, tensor_pairs
-from repros.diagnose.compare.recording import END, EVALUATION, STEP, RecordedStep
 from repros.diagnose.compare.ratio import ratio_notes
+from repros.diagnose.compare.recording import END, EVALUATION, STEP, RecordedStep
 from repros.diagnose.compare.summaries import ZERO
 from repros.diagnose.compare.tolerance import Tolerance, at_least, tolerance_of
 from repros.diagnose.compare.tolerance_check import LargestDifference, ToleranceCheck

@@ -10,7 +10,6 @@ from repros.diagnose.compare.batches import passes_of
 from repros.diagnose.compare.recording import RecordedStep
 from repros.diagnose.compare.summaries import ZERO, Summary, join_parts, join_rows, numel
 
-
 GRADIENTS = ("gradient", "gradient before clipping", "gradient after clipping")
 """The stages of gradients; the last two if a run clips."""
 

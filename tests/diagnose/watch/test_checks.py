@@ -111,6 +111,8 @@ FAULTS_DAILY = {
     "average_is_clipped": ["clipped_nothing"],
     "generator_is_used_up": ["clipped_nothing"],
     "other_model_is_clipped": ["clipped_other_parameters"],
+    "targets_shifted_twice": ["labels_shifted_twice"],
+    "padding_mask_inverted": ["attention_mask_inverted"],
 }
 
 

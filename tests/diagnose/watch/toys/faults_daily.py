@@ -116,5 +116,48 @@ def other_model_is_clipped():
     return clip(model, lambda: list(other.parameters()))
 
 
+# Texts.
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(32, 8, padding_idx=0)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.encoder, self.head = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.Linear(8, 32)
+
+    def forward(self, ids, hidden=None):
+        causal = nn.Transformer.generate_square_subsequent_mask(ids.shape[1]).bool()
+        return self.head(self.encoder(self.embedding(ids), mask=causal, src_key_padding_mask=hidden))
+
+
+def read(loss, hide=lambda _: None):
+    model = Reader()
+    optimizer = adapt(model)
+    for _ in range(6):
+        ids = torch.randint(1, 32, (4, 12))
+        ids[0, 8:] = 0
+        optimizer.zero_grad()
+        loss(model, ids, hide(ids)).backward()
+        optimizer.step()
+    return model
+
+
+def next_token_loss(logits, targets):
+    return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def next_tokens(model, ids, hidden):
+    return next_token_loss(model(ids, hidden)[:, :-1], ids[:, 1:])
+
+
+def targets_shifted_twice():
+    return read(lambda model, ids, hidden: next_token_loss(model(ids, hidden)[:, :-2], ids[:, 2:]))
+
+
+def padding_mask_inverted():
+    return read(next_tokens, lambda ids: ids != 0)
+
+
 if __name__ == "__main__":
     main(globals())

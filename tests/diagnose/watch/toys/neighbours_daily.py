@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from faults_daily import next_token_loss, next_tokens, read
 from frame import INPUTS, adapt, batches, loss_of, main, network, train
 from torch import nn
 from torch.nn import functional
@@ -100,6 +101,25 @@ def copies_of_weights_stepped():
             for copy, part in zip(copies, model.parameters(), strict=True):
                 part.copy_(copy)
     return model
+
+
+# Texts.
+
+
+def texts_with_padding():
+    return read(next_tokens, lambda ids: ids == 0)
+
+
+def several_next_tokens():
+    def loss(model, ids, hidden):
+        logits = model(ids, hidden)
+        return next_token_loss(logits[:, :-2], ids[:, 2:]) + next_token_loss(logits[:, :-1], ids[:, 1:])
+
+    return read(loss)
+
+
+def token_itself():
+    return read(lambda model, ids, hidden: next_token_loss(model(ids, hidden), ids))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,14 @@ FAMILIES = {
     ),
     "torch_nn": (
         *("weight_unconnected", "layer_cut_off", "eval_mode", "evaluated_in_train_mode", "train_not_called"),
-        *("loss_broadcast", "nothing_loaded", "kept_weights_changed", "average_not_updated", "copy_runs_original"),
+        *(
+            "labels_shifted_twice",
+            "loss_broadcast",
+            "nothing_loaded",
+            "kept_weights_changed",
+            "average_not_updated",
+            "copy_runs_original",
+        ),
     ),
     "torch_optim": (
         *("steps_without_gradients", "weights_not_finite", "gradients_not_zeroed", "clipped_too_late"),
