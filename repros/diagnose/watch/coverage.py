@@ -14,7 +14,6 @@ _NEEDS = {
     "torch_amp": "GradScaler",
     "torch_data": "DataLoader",
     **dict.fromkeys(("schedule_not_stepped", "schedule_moved_often"), "scheduler"),
-    "average_not_updated": "AveragedModel",
     "numerics": "--first-nan",
     **{package: package for package in ("lightning", "accelerate", "transformers", "peft", "trl", "datasets")},
 }

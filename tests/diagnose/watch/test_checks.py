@@ -111,6 +111,9 @@ FAULTS_DAILY = {
     "average_is_clipped": ["clipped_nothing"],
     "generator_is_used_up": ["clipped_nothing"],
     "other_model_is_clipped": ["clipped_other_parameters"],
+    "average_updated_before_the_step": ["average_before_step"],
+    "copy_averaged_before_the_step": ["average_before_step"],
+    "micro_batches_zeroed": ["micro_batches_zeroed"],
     "targets_shifted_twice": ["labels_shifted_twice"],
     "padding_mask_inverted": ["attention_mask_inverted"],
 }

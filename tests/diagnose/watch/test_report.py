@@ -74,7 +74,7 @@ def test_without_a_finding_it_says_what_was_inspected_and_what_no_check_sees() -
     command = ("torchrun", "--nproc-per-node", "2", "train.py", "--rate", "0.1")
     first, unseen, following = summary(*started, seen(1, 1), seen(1, 60), seen(2, 60), command=command)
     assert first.startswith("repros: no finding: 60 steps of AdamW in 2 ranks, 7 inspected in full; ")
-    assert "(no AveragedModel, scheduler, GradScaler, --first-nan, lightning, " in first
+    assert "(no scheduler, GradScaler, --first-nan, lightning, " in first
     assert "metrics" in unseen
     assert following.endswith("  repros compare --ranks 1,2 -- python train.py --rate 0.1")
 

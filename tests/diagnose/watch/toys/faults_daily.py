@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from frame import INPUTS, LABELS, adapt, batches, loss_of, main, network, train
 from torch import nn
@@ -114,6 +116,44 @@ def other_model_is_clipped():
     model, other = network(), network()
     other(INPUTS).sum().backward()
     return clip(model, lambda: list(other.parameters()))
+
+
+# Steps.
+
+
+def average_updated_before_the_step():
+    model = network()
+    average, optimizer = torch.optim.swa_utils.AveragedModel(model), adapt(model)
+    for chosen in batches(2):
+        optimizer.zero_grad()
+        loss_of(model, chosen).backward()
+        average.update_parameters(model)
+        optimizer.step()
+    return model
+
+
+def copy_averaged_before_the_step():
+    model = network()
+    average, optimizer = copy.deepcopy(model).eval(), adapt(model)
+    for chosen in batches(2):
+        optimizer.zero_grad()
+        loss_of(model, chosen).backward()
+        with torch.no_grad():
+            for mean, part in zip(average.parameters(), model.parameters(), strict=True):
+                mean.lerp_(part, 0.1)
+        optimizer.step()
+    return model
+
+
+def micro_batches_zeroed():
+    model = network()
+    optimizer = adapt(model)
+    for number, chosen in enumerate(batches(), 1):
+        optimizer.zero_grad()
+        (loss_of(model, chosen) / 2).backward()
+        if number % 2 == 0:
+            optimizer.step()
+    return model
 
 
 # Texts.

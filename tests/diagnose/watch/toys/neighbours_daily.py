@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from faults_daily import next_token_loss, next_tokens, read
 from frame import INPUTS, adapt, batches, loss_of, main, network, train
@@ -94,12 +96,40 @@ def copies_of_weights_stepped():
         model.zero_grad()
         loss_of(model, chosen).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for copy, part in zip(copies, model.parameters(), strict=True):
-            copy.grad = part.grad.clone()
+        for own, part in zip(copies, model.parameters(), strict=True):
+            own.grad = part.grad.clone()
         optimizer.step()
         with torch.no_grad():
-            for copy, part in zip(copies, model.parameters(), strict=True):
-                part.copy_(copy)
+            for own, part in zip(copies, model.parameters(), strict=True):
+                part.copy_(own)
+    return model
+
+
+# Steps.
+
+
+def averages_updated_after_the_step():
+    model = network()
+    averages, optimizer = [torch.optim.swa_utils.AveragedModel(model), copy.deepcopy(model).eval()], adapt(model)
+    for chosen in batches(2):
+        optimizer.zero_grad()
+        loss_of(model, chosen).backward()
+        optimizer.step()
+        averages[0].update_parameters(model)
+        with torch.no_grad():
+            for mean, part in zip(averages[1].parameters(), model.parameters(), strict=True):
+                mean.lerp_(part, 0.1)
+    return model
+
+
+def micro_batches_of_half_a_loss():
+    model = network()
+    optimizer = adapt(model)
+    for number, chosen in enumerate(batches(), 1):
+        (loss_of(model, chosen) / 2).backward()
+        if number % 2 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
     return model
 
 

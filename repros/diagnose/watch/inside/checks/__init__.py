@@ -34,7 +34,7 @@ FAMILIES = {
     "torch_optim": (
         *("steps_without_gradients", "weights_not_finite", "gradients_not_zeroed", "clipped_too_late"),
         *("optimizer_remade", "state_strides", "rate_reset", "schedule_not_stepped"),
-        *("schedule_moved_often", "clipped_nothing"),
+        *("schedule_moved_often", "clipped_nothing", "loss_divided"),
     ),
     "torch_amp": ("scaler_skips_steps",),
     "torch_data": ("epoch_not_set", "order_repeated", "stream_begun_twice"),

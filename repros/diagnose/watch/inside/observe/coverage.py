@@ -20,7 +20,6 @@ _PARTS = {
     "GradScaler": ("scaling", "scaler_steps"),
     "DataLoader": ("pass_begins",),
     "scheduler": ("scheduled",),
-    "AveragedModel": ("average_made",),
 }
 """The observations of each part of a training that not every program has."""
 
