@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from repros.diagnose.compare.layout import Pair
 from repros.diagnose.compare.summaries import Summary, numel
-from repros.text.wording import count
 
 _CLOSE = 1e-3
 """Relative difference up to which two ratios are the same."""
@@ -23,7 +22,7 @@ def ratio_notes(gradients: Sequence[Pair], losses: Sequence[Pair]) -> Iterator[s
         ratio = constant_ratio(pairs)
         if ratio is not None and abs(ratio - 1) > _CLOSE:
             number = len({pair.name for pair in pairs})
-            what = one if number == 1 else f"all {count(number, 'gradient').split()[0]} {several}"
+            what = one if number == 1 else f"all {number} {several}"
             yield f"{what} {format_ratio(ratio)} the first run's"
 
 

@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from repros.diagnose.compare.run import CompareResult
+from repros.diagnose.compare.recording import Recording
+from repros.diagnose.compare.run import CompareResult, compare
 
 _RUNS = ("first", "second")
+
+
+def compare_equal_batches(
+    runs: tuple[Recording, Recording],
+    repeat: Callable[[int, int], Recording],
+    ranks: tuple[int, int] | None,
+    *,
+    offset: int = 0,
+    exact: bool = False,
+) -> CompareResult:
+    """Compare two recordings, and once more with larger batches in one of them if each rank has a fixed batch.
+
+    Args:
+        runs: the reference and the run to compare with it.
+        repeat: records a run, 0 or 1, again, with batches that are larger by a factor.
+        ranks: the world size of both runs; None if they are not launched here.
+        offset: number of steps of the reference before the other run's first step.
+        exact: whether to require bitwise equality.
+
+    Raises:
+        ReprosError: they have nothing in common to compare, or a run cannot be recorded.
+    """
+    result = compare(*runs, offset=offset, exact=exact)
+    smaller, factor = lacking_rows(result, ranks)
+    if factor == 1:
+        return result
+    repeated = repeat(smaller, factor)
+    pair = (runs[0], repeated) if smaller else (repeated, runs[1])
+    return with_larger_batches(result, compare(*pair, offset=offset, exact=exact), smaller, factor)
 
 
 def lacking_rows(result: CompareResult, ranks: tuple[int, int] | None) -> tuple[int, int]:
@@ -14,7 +45,7 @@ def lacking_rows(result: CompareResult, ranks: tuple[int, int] | None) -> tuple[
 
     Args:
         result: a comparison.
-        ranks: the number of ranks of both runs; None if they are not launched here.
+        ranks: the world size of both runs; None if they are not launched here.
     """
     difference = result.difference
     rows = difference.rows if difference is not None and result.steps == 0 else None

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from repros.diagnose.watch.events import Event
 from repros.diagnose.watch.inside.check import is_chosen
 from repros.diagnose.watch.inside.checks import families
-from repros.text.wording import count
 
 _NEEDS = {
     "torch_distributed": "second rank",
@@ -48,18 +47,23 @@ class Coverage:
         """The number of processes in which an optimizer has stepped."""
         return len(self._trained())
 
-    def steps(self) -> str:
-        """Return the steps as a text: `60 steps of AdamW in 2 ranks, 21 inspected in full`; empty for none."""
-        trained = self._trained()
-        if not trained:
-            return ""
-        most = max(trained, key=lambda event: event["steps"])
-        names = " and ".join(most["optimizers"][:3])
-        where = f" in {count(len(trained), 'rank')}" if len(trained) > 1 else ""
-        return f"{count(most['steps'], 'step')} of {names}{where}, {most['inspected']} inspected in full"
+    @property
+    def steps(self) -> int:
+        """The most optimizer steps of a process."""
+        return max((event["steps"] for event in self._trained()), default=0)
 
-    def checks(self) -> str:
-        """Return the checks that apply as a text: `96 checks, 4 do not apply (no GradScaler)`."""
+    @property
+    def inspected(self) -> int:
+        """The most steps that were inspected in full in a process."""
+        return max((event["inspected"] for event in self._trained()), default=0)
+
+    @property
+    def optimizers(self) -> list[str]:
+        """The classes of the optimizers that have stepped."""
+        return [*dict.fromkeys(name for event in self._trained() for name in event["optimizers"])]
+
+    def checks(self) -> tuple[int, dict[str, int]]:
+        """Return how many checks apply, and how many do not, by what they need."""
         parts = self._parts()
         applying, missing = 0, dict[str, int]()
         for needed, number in self._needs():
@@ -67,10 +71,7 @@ class Coverage:
                 applying += number
             else:
                 missing[needed] = missing.get(needed, 0) + number
-        if not missing:
-            return count(applying, "check")
-        what = ", ".join(missing)
-        return f"{count(applying, 'check')}, {sum(missing.values())} more do not apply (no {what})"
+        return applying, missing
 
     def _trained(self) -> list[Event]:
         return [event for event in self._last.values() if event["steps"]]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from repros.diagnose.messages import Explanation
 from repros.diagnose.messages.text import meaning_lines
+from repros.diagnose.watch.coverage import Coverage
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import Identified
 from repros.diagnose.watch.names import fix_of
@@ -18,6 +19,7 @@ from repros.text.wording import count, wrap
 _LABEL = 10
 _LONGEST_MESSAGE = 300
 _INDENT = " " * 8
+_MOST_NAMED = 3
 
 
 def format_finding(finding: Finding, ids: Sequence[Identified], width: int) -> str:
@@ -84,13 +86,29 @@ def _without_torch(report: Report) -> str:
 
 def _nothing_found(report: Report, command: Sequence[str], width: int) -> Iterator[str]:
     coverage = report.coverage
-    seen = coverage.steps() or f"no step of an optimizer in {count(len(report.processes), 'process')}"
-    yield from wrap(f"repros: no finding: {seen}; {coverage.checks()}", width, hanging=_INDENT)
+    seen = _steps(coverage) or f"no step of an optimizer in {count(len(report.processes), 'process')}"
+    yield from wrap(f"repros: no finding: {seen}; {_checks(coverage)}", width, hanging=_INDENT)
     if not coverage.ranks:
         return
     yield from _entry("unseen", "what labels, masks and metrics mean: only a comparison of two runs shows that", width)
     if command:
         yield from _entry("next", _next_command(command, coverage.ranks), width)
+
+
+def _steps(coverage: Coverage) -> str:
+    """Return the steps, such as `60 steps of AdamW in 2 ranks, 7 inspected in full`; "" for none."""
+    if not coverage.steps:
+        return ""
+    where = f" in {count(coverage.ranks, 'rank')}" if coverage.ranks > 1 else ""
+    names = " and ".join(coverage.optimizers[:_MOST_NAMED])
+    return f"{count(coverage.steps, 'step')} of {names}{where}, {coverage.inspected} inspected in full"
+
+
+def _checks(coverage: Coverage) -> str:
+    """Return the checks, such as `96 checks, 4 more do not apply (no GradScaler)`."""
+    applying, missing = coverage.checks()
+    without = f", {sum(missing.values())} more do not apply (no {', '.join(missing)})" if missing else ""
+    return f"{count(applying, 'check')}{without}"
 
 
 def _next_command(command: Sequence[str], ranks: int) -> str:

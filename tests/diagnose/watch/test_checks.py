@@ -114,6 +114,7 @@ FAULTS_DAILY = {
     "average_updated_before_the_step": ["average_before_step"],
     "copy_averaged_before_the_step": ["average_before_step"],
     "micro_batches_zeroed": ["micro_batches_zeroed"],
+    "validation_shuffled_and_cut": ["validation_cut"],
     "targets_shifted_twice": ["labels_shifted_twice"],
     "padding_mask_inverted": ["attention_mask_inverted"],
 }

@@ -9,6 +9,7 @@ from frame import INPUTS, LABELS, adapt, batches, loss_of, main, network, train
 from torch import nn
 from torch.nn import functional
 from torch.optim import lr_scheduler as schedulers
+from torch.utils.data import DataLoader, TensorDataset
 
 # Losses.
 
@@ -153,6 +154,24 @@ def micro_batches_zeroed():
         (loss_of(model, chosen) / 2).backward()
         if number % 2 == 0:
             optimizer.step()
+    return model
+
+
+# Evaluations.
+
+
+def validate(model, data, passes=3):
+    model.eval()
+    for _ in range(passes):
+        with torch.no_grad():
+            for x, _y in data:
+                model(x)
+
+
+def validation_shuffled_and_cut():
+    model = network()
+    train(model, adapt(model), 1)
+    validate(model, DataLoader(TensorDataset(INPUTS, LABELS), 10, shuffle=True, drop_last=True))
     return model
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 
 import torch
-from faults_daily import next_token_loss, next_tokens, read
-from frame import INPUTS, adapt, batches, loss_of, main, network, train
+from faults_daily import next_token_loss, next_tokens, read, validate
+from frame import INPUTS, LABELS, adapt, batches, loss_of, main, network, train
 from torch import nn
 from torch.nn import functional
 from torch.optim import lr_scheduler as schedulers
+from torch.utils.data import DataLoader, TensorDataset
 
 # Losses.
 
@@ -130,6 +131,26 @@ def micro_batches_of_half_a_loss():
         if number % 2 == 0:
             optimizer.step()
             optimizer.zero_grad()
+    return model
+
+
+# Evaluations.
+
+
+def validations_without_a_remainder_or_a_shuffle():
+    model, data = network(), TensorDataset(INPUTS, LABELS)
+    train(model, adapt(model), 1)
+    validate(model, DataLoader(data, 8, shuffle=True, drop_last=True))
+    validate(model, DataLoader(data, 10, drop_last=True))
+    validate(model, DataLoader(data, 10, shuffle=True))
+    return model
+
+
+def statistics_estimated_on_training_data():
+    model, data = network(), TensorDataset(INPUTS, LABELS)
+    train(model, adapt(model), 1)
+    for _ in range(3):
+        torch.optim.swa_utils.update_bn(DataLoader(data, 10, shuffle=True, drop_last=True), model)
     return model
 
 

@@ -6,6 +6,7 @@ copied with it. So the frame of `Module._call_impl`, which calls the hooks, is r
 
 from __future__ import annotations
 
+import inspect
 import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ def arguments_of(module: Module) -> dict[str, Any]:
         if frame is not None and frame.f_code.co_name in {"_call_impl", "inner"}:
             found = frame.f_locals
             if found.get("self") is module and isinstance(found.get("kwargs"), dict):
-                names = type(module).forward.__code__.co_varnames[1:]
+                kind: Any = type(module)
+                names = inspect.unwrap(kind.forward).__code__.co_varnames[1:]
                 return {**dict(zip(names, found.get("args", ()))), **found["kwargs"]}
     return {}

@@ -1,7 +1,7 @@
 """Where a program calls the loss functions of `torch.nn.functional`; nothing is observed until a check asks for it.
 
 A backward is often called by a library, so its location says nothing about a mistake in the loss. The functions are
-wrapped only between the first sight of a mistake and its report: `torch.jit.script` reads the source of functions, and
+wrapped only between a mistake and its report: `torch.jit.script` reads the source of functions, and
 would find the wrappers' instead.
 """
 

@@ -86,7 +86,7 @@ class _Texts:
         import torch
 
         if isinstance(module, torch.nn.Embedding) and inputs and _is_text(inputs[0]) and len(self._tokens) < _MOST:
-            self._tokens.append((inputs[0], module.padding_idx))  # type: ignore[arg-type]
+            self._tokens.append((inputs[0], module.padding_idx))
 
     def differentiating(self, tensors: Tensor | Sequence[Tensor]) -> None:
         tokens, self._tokens = self._tokens, []
@@ -103,7 +103,9 @@ class _Texts:
 
     def _inspect_text_model(self, module: Module, name: str) -> None:
         given = arguments_of(module)
-        ids, labels, mask = (given.get(key) for key in ("input_ids", "labels", "attention_mask"))
+        ids: Any = given.get("input_ids")
+        labels: Any = given.get("labels")
+        mask: Any = given.get("attention_mask")
         if not _is_text(ids):
             return
         if name.endswith(_CAUSAL) and _is_text(labels) and labels.shape == ids.shape and _is_moved(labels, ids):

@@ -3,8 +3,8 @@
 ## What it does
 Follows the first 16 calls of clip_grad_norm_ and clip_grad_value_, and reports three in a row that changed none of the
 gradients of the steps after them. `clipped_nothing`: none of the given parameters has a gradient, or a generator is
-used up. `clipped_other_parameters`: they have gradients, and none of them is in an optimizer that steps before the next
-backward.
+used up, for which one call is enough. `clipped_other_parameters`: they have gradients, and none of them is in an
+optimizer that steps before the next backward.
 
 ## Why is this bad?
 The training runs without clipping, although it is configured, and diverges where clipping would have saved it.
@@ -52,6 +52,8 @@ CHECKS = (
 
 _TIMES = 3
 _MOST = 16
+_GOING_ON = ("before_backward", "ends")
+"""The observations after which no step uses what was clipped before."""
 
 
 class _Clipping(NamedTuple):
@@ -89,7 +91,8 @@ class _Clippings:
         has_gradients = any(parameter.grad is not None for parameter in given)
         self._waiting.append(_Clipping(frozenset(map(id, given)), has_gradients, user_location(), versions))
         self._watch.listen("before_step", self.before_step)
-        self._watch.listen("before_backward", self.before_backward)
+        for name in _GOING_ON:
+            self._watch.listen(name, self.goes_on)
 
     def before_step(self, optimizer: Optimizer, _: int) -> None:
         held, gradient = set(map(id, parameters_of(optimizer))), _first_gradient(optimizer)
@@ -102,15 +105,16 @@ class _Clippings:
                 self._times.pop((clipping.has_gradients, clipping.place), None)
         self._waiting, self._has_stepped = others, True
 
-    def before_backward(self) -> None:
+    def goes_on(self) -> None:
         waiting, has_stepped = self._waiting, self._has_stepped
         self._waiting, self._has_stepped = [], False
         self._watch.ignore("before_step", self.before_step)
-        self._watch.ignore("before_backward", self.before_backward)
+        for name in _GOING_ON:
+            self._watch.ignore(name, self.goes_on)
         for clipping in waiting if has_stepped else ():
             key = (clipping.has_gradients, clipping.place)
             self._times[key] += 1
-            if self._times[key] == _TIMES:
+            if self._times[key] == (_TIMES if clipping.parameters else 1):
                 self._report(clipping)
         if self._count >= _MOST:
             self._watch.ignore("clipping", self.clipping)

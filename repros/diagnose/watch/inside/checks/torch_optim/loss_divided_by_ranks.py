@@ -2,7 +2,7 @@
 
 ## What it does
 `loss_divided_by_ranks`: reports, after three steps in a row with one backward each, a loss that was divided by the
-number of ranks of a DistributedDataParallel, which takes the mean of the ranks' gradients itself. The division has to
+world size of a DistributedDataParallel, which takes the mean of the ranks' gradients itself. The division has to
 be in the program's file as well: `/ world_size`, or another name of that number. `micro_batches_zeroed`: reports, in a
 program with one optimizer, three steps in a row with k backward passes of a loss that was divided by k, of which all
 gradients but the last were zeroed.
@@ -32,7 +32,7 @@ import sys
 import weakref
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.location import is_library
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 CHECKS = (
     Check(
         "loss_divided_by_ranks",
-        "the loss is divided by the number of ranks, and DDP takes the mean of the gradients once more",
+        "the loss is divided by the world size, and DDP takes the mean of the gradients once more",
         "leave out the division: DistributedDataParallel averages the gradients of the ranks",
     ),
     Check(
@@ -60,7 +60,7 @@ CHECKS = (
 _TIMES = 3
 _MOST = 64
 _RANKS = re.compile(r"world_?size|num_processes|n_?procs|num_replicas|n_?ranks|n_?gpus?|device_count", re.IGNORECASE)
-"""Names of the number of ranks in the code of a division."""
+"""Names of the world size in the code of a division."""
 
 
 class _Divided:
@@ -73,7 +73,7 @@ class _Divided:
         """That of the loss of each backward since the last step."""
         self._zeroed = 0
         self._place: tuple[str, int] | None = None
-        """The file and line of the division by the number of ranks."""
+        """The file and line of the division by the world size."""
         self._backwards = self._by_ranks = self._by_passes = 0
         self._listeners: dict[str, Callable[..., None]] = {
             "differentiating": self.differentiating,
@@ -86,7 +86,7 @@ class _Divided:
             self._watch.listen(name, listener)
 
     def differentiating(self, tensors: Tensor | Sequence[Tensor]) -> None:
-        roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        roots: Any = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         divisor = _divisor_of(roots[0]) if len(roots) == 1 else 1
         self._divisors.append(divisor)
         self._backwards += 1
@@ -108,7 +108,7 @@ class _Divided:
         self._by_passes = self._by_passes + 1 if are_zeroed else 0
         if self._by_ranks == _TIMES and self._place is not None:
             file, line = self._place
-            text = f"the loss is divided by {_world()}, the number of ranks, and DDP takes the mean of their gradients"
+            text = f"the loss is divided by {_world()}, the world size, and DDP takes the mean of their gradients"
             self._watch.report("loss_divided_by_ranks", text, step=number, place=f"{file}:{line}")
         if self._by_passes == _TIMES:
             text = f"a step uses one of {passes} backward passes, of losses divided by {passes}: the others are zeroed"
@@ -124,7 +124,7 @@ def listen(watch: Watch) -> None:
 
 
 def _world() -> int:
-    """Return the number of ranks of the replicated modules; 0 without one, or if the program's own hook reduces."""
+    """Return the world size of the replicated modules; 0 without one, or if the program's own hook reduces."""
     for replica in replicas.replicas:
         module = replica.module()
         if module is not None and not replica.has_own_hook:
@@ -147,7 +147,7 @@ def _divisor_of(root: Tensor) -> int:
 
 
 def _division_by_ranks(frame: FrameType | None, *, is_reciprocal: bool) -> tuple[str, int] | None:
-    """Return the place of a division by the number of ranks in the files of the program that are running now."""
+    """Return the place of a division by the world size in the files of the program that are running now."""
     files: dict[str, None] = {}
     while frame is not None:
         if not is_library(frame.f_code.co_filename):
@@ -160,7 +160,7 @@ def _division_by_ranks(frame: FrameType | None, *, is_reciprocal: bool) -> tuple
 
 @functools.lru_cache(maxsize=100)
 def _line_of_division(file: str, *, is_reciprocal: bool) -> int:
-    """Return the line of a division by the number of ranks in a file, of 1 for a reciprocal; 0 for none."""
+    """Return the line of a division by the world size in a file, of 1 for a reciprocal; 0 for none."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
@@ -177,5 +177,5 @@ def _line_of_division(file: str, *, is_reciprocal: bool) -> int:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"div", "div_"}:
             by = node.args[0] if node.args else None
         if by is not None and _RANKS.search(ast.unparse(by)):
-            return int(node.lineno)
+            return by.lineno
     return 0
