@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 import shlex
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from repros.diagnose.messages import Explanation
