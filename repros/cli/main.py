@@ -27,6 +27,7 @@ _COMPLETION = "_REPROS_COMPLETE"
 """The environment variable by which a shell asks click for completions."""
 
 _COMMANDS = {
+    "triage": ("triage", "Answer what a failure is, from anything that you have of it."),
     "list": ("list_repros", "List the documented failures."),
     "show": ("show", "Show one failure: cause, fixes, and a diff."),
     "run": ("run", "Run repros and report the verdict of each cell."),

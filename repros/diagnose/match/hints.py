@@ -43,6 +43,10 @@ class Hints:
     """The reason to give if the stack has one of `calls` and none of the functions of its signature."""
     other_causes: tuple[str, ...] = ()
     """Undocumented causes of the message, each with the call to inspect."""
+    reads: tuple[str, ...] = ()
+    """Expressions with named groups that are searched in its message, for `fixes`."""
+    fixes: tuple[str, ...] = ()
+    """Lines of code that fix it, with groups of `reads` in braces; shown if the message has all groups of the line."""
     usual_cause: bool = False
     """Whether it is the most frequent cause of its message in public threads: it comes first if no word decides, and
     its symptoms need no call or word."""

@@ -1,0 +1,111 @@
+"""The sections of an answer about a documented failure: cause, fixes with a diff, versions, commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from repros.diagnose.match.hint_files import hints_of
+from repros.engine.variant_diff import variant_diff
+from repros.model import Repro, Role, Variant
+from repros.model.affected import affected_text
+from repros.model.packages import format_requirement
+from repros.scripts.triage.answer import Answer, Certainty, Section
+from repros.scripts.triage.kind import InputKind
+
+_LONGEST_CODE = 68
+"""Characters of a line of a diff: longer ones do not fit next to a label in 80 columns."""
+_MOST_CODE = 4
+_MOST_OTHERS = 3
+_HEAD = re.compile(r"^[+-](?:def|class) \w+(?P<rest>.*)$")
+
+
+def describe_failure(repro: Repro) -> Answer:
+    """Return the answer to an id: the fix with its diff first, then the cause and the affected releases."""
+    works = [variant for variant in repro.variants if variant.role is Role.WORKS]
+    sections = (
+        *fix_sections(repro, works),
+        cause_section(repro),
+        Section("shows", (str(repro.failing.signature),), most_lines=2),
+        Section("affects", (affected_text(repro.affected, repro.measurable),), most_lines=2),
+    )
+    return Answer(InputKind.ID, repro.title, Certainty.CERTAIN, repro.id, sections, next_commands(repro))
+
+
+def cause_section(repro: Repro) -> Section:
+    """Return why a failure happens."""
+    return Section("because", tuple(filter(None, [repro.sections.get("Cause", "")])), most_lines=3)
+
+
+def fix_sections(repro: Repro, variants: Sequence[Variant], message: str = "") -> Iterator[Section]:
+    """Yield the recommended fix as a diff if it is short, and the other fixes.
+
+    Args:
+        repro: the failure.
+        variants: its variants that work, the recommended one first.
+        message: the text of the error, for fixes with its words.
+    """
+    if not variants:
+        return
+    first, *others = sorted(variants, key=lambda variant: variant.name != "fixed")
+    lines = _diff_lines(repro, first)
+    if lines:
+        yield Section("fix", tuple(lines), is_code=True, most_lines=_MOST_CODE)
+    else:
+        yield Section("fix", (_about(repro, first),), most_lines=2)
+    filled = list(filled_fixes(repro, message))
+    if filled:
+        yield Section("or", tuple(filled), is_code=True)
+    texts = [_about(repro, variant) for variant in others[: _MOST_OTHERS - len(filled)]]
+    if texts:
+        yield Section("" if filled else "or", tuple(texts), most_lines=_MOST_OTHERS)
+
+
+def filled_fixes(repro: Repro, message: str) -> Iterator[str]:
+    """Yield the fixes of the hints whose words the message has, with these words filled in."""
+    hints = hints_of(repro)
+    words: dict[str, str] = {}
+    for pattern in hints.reads:
+        if found := re.search(pattern, message):
+            words |= {name: value for name, value in found.groupdict().items() if value}
+    for template in hints.fixes if message else ():
+        try:
+            yield template.format_map(words)
+        except KeyError:
+            continue
+
+
+def _about(repro: Repro, variant: Variant) -> str:
+    needs = ", ".join(map(format_requirement, repro.own_requirements(variant)))
+    return f"{variant.about} (needs {needs})" if needs else variant.about
+
+
+def _diff_lines(repro: Repro, variant: Variant) -> list[str]:
+    """Return the changed lines between the failing and another variant; empty if they are long or many."""
+    changed = [line for line in variant_diff(repro.path, after=variant.name) if line[:1] in {"-", "+"}]
+    heads = [head["rest"] for line in changed if (head := _HEAD.match(line))]
+    if len(set(heads)) == 1:  # only the name differs, which is the variant's
+        changed = [line for line in changed if not _HEAD.match(line)]
+    body = _dedented(changed)
+    if not body or len(body) > _MOST_CODE or max(map(len, body)) > _LONGEST_CODE:
+        return []
+    needs = ", ".join(map(format_requirement, repro.own_requirements(variant)))
+    note = f"   # {needs}"
+    if needs and len(body[-1]) + len(note) <= _LONGEST_CODE:
+        body[-1] += note
+    return body
+
+
+def _dedented(lines: Iterable[str]) -> list[str]:
+    """Return lines of a diff without the blanks that all of them have behind their sign."""
+    lines = [line for line in lines if line[1:].strip()]
+    indent = min((len(line) - 1 - len(line[1:].lstrip()) for line in lines), default=0)
+    return [f"{line[0]} {line[1 + indent :]}" for line in lines]
+
+
+def next_commands(repro: Repro, first: str = "") -> tuple[str, ...]:
+    """Return commands about a failure that work as they stand; `python` is the one of the caller's environment."""
+    catalogue = "".join(f" {shlex.quote(word)}" for word in repro.origin.words)
+    own = [f"repros show {repro.id}{catalogue}", f"repros run {repro.id} --python python{catalogue}"]
+    return (*([first] if first else []), *own)
