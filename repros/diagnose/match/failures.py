@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -43,6 +43,8 @@ class ChainLink:
     """Whether its complete traceback was parsed, not only the last line."""
     has_class: bool = True
     """Whether the log names its class; otherwise the class is that of the repro with this message."""
+    code: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The line of code of each frame of which the log has it."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class PartialException:
     has_traceback: bool
     has_log_prefix: bool
     """Whether a logger wrote the line with its class."""
+    code: dict[str, str] = field(default_factory=dict)
+    """The line of code of each frame of which the log has it."""
     message: list[str] = field(default_factory=list)
     via: str | None = None
     ends_with_blank: bool = False
@@ -126,7 +130,7 @@ class PartialException:
         """Return the exception with the message parsed so far."""
         text = "\n".join(self.message).strip()[:LONGEST_MESSAGE]
         raised = Raised(_qualified_name(self.type), _base_names(self.type), text, tuple(self.frames), self.via)
-        return ChainLink(raised, self.line, self.has_traceback)
+        return ChainLink(raised, self.line, self.has_traceback, code=self.code)
 
 
 class ChainLinkTarget(NamedTuple):

@@ -34,6 +34,8 @@ _RICH_FRAMES = (re.compile(r"[│|] ?(?P<file>[^\s:]{1,4096}):(?P<line>\d{1,9}) 
 _BOX_SIDES = ("│", "|")
 _BOX_BOTTOMS = ("╰", "+-")
 _CARETS = re.compile(r"[ ~^]+$")
+_ARROW = re.compile(r"(?:[│|] ?❱|-{1,10}>) {0,6}\d{1,9} (?:[│|]  ?)?(?P<code>.{1,500}?) *[│|]?$")
+"""The line of code of a frame in rich's and in IPython's format."""
 _RAISE = re.compile(
     r"""raise (?P<type>[A-Za-z_][\w.]*)\((?P<quote>["'])(?P<message>[^\\{]+)(?P=quote)\)(\s+from .+)?$"""
 )
@@ -76,6 +78,8 @@ class OpenTraceback:
     """Lines of other writers since it was opened."""
     is_repeat: bool = False
     """Whether another traceback had each of its lines first."""
+    code: dict[str, str] = field(default_factory=dict)
+    """The first line of code of each frame that has one."""
 
     def add_line(self, text: str, parsed: ParsedLine) -> None:
         """Add a line that belongs to it."""
@@ -83,7 +87,16 @@ class OpenTraceback:
             if not self.frames:
                 self.indent = max(0, indentation(text) - 2)
             self.frames.append(parsed.frame)
+        elif self.frames and parsed.exception is None and (code := self._code(text)):
+            self.code.setdefault(self.frames[-1], code)
         self.lines.append(text)
+
+    def _code(self, text: str) -> str:
+        """Return the line of code of the last frame; empty if the line has none."""
+        if self.parse is parse_python:
+            return "" if _CARETS.match(text) else text.strip(" |")
+        arrow = _ARROW.match(text)
+        return arrow["code"].strip() if arrow else ""
 
     def parse_raise(self) -> tuple[str, str] | None:
         """Return class and message from the statement that raises, for a log that ends there."""

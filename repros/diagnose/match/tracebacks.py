@@ -92,7 +92,9 @@ class TracebackParser:
         for traceback in self._open:
             if raised := traceback.parse_raise():
                 exception = PartialException(
-                    raised[0], traceback.end, traceback.frames, not traceback.is_headless, has_log_prefix=False
+                    *(raised[0], traceback.end, traceback.frames, not traceback.is_headless),
+                    has_log_prefix=False,
+                    code=traceback.code,
                 )
                 self._add_exception(exception, raised[1], traceback.target)
         self._open.clear()
@@ -198,7 +200,9 @@ class TracebackParser:
             name, message = parsed.exception
             frames = traceback.frames
             is_complete = bool(frames) and not traceback.is_headless
-            exception = PartialException(name, line.number, frames, is_complete, line.has_log_prefix)
+            exception = PartialException(
+                name, line.number, frames, is_complete, line.has_log_prefix, code=traceback.code
+            )
             self._add_exception(exception, message, traceback.target)
         elif len(traceback.lines) <= MOST_LINES:
             self._open.append(traceback)  # to the end of the list: the last writer is likely to write the next line

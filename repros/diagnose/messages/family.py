@@ -1,0 +1,187 @@
+"""Message families: what the words of an error say, as data; the reader of the tables in `families/`.
+
+A table describes the errors that have the same words, whatever the program: `title`, the exception `classes`, the
+`patterns` of the message, and what follows from their named groups. `docs/messages.md` describes the keys.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from repros.engine.values import Key, list_of, quote, text
+from repros.model.errors import ReprosError
+
+FOLDER = Path(__file__).parent / "families"
+
+
+class Fault(StrEnum):
+    """What has to change for the error to go away."""
+
+    PROGRAM = "program"
+    CONFIGURATION = "configuration"
+    MACHINE = "machine"
+    ANOTHER_RANK = "another rank"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One cause that public threads have for an error."""
+
+    text: str
+    fix: str
+    check: str = ""
+    """How to find out whether it is this cause."""
+    evidence: tuple[str, ...] = ()
+    """Expressions; the cause is likely if one is found in a line of the user's own code, or in a frame
+    `file:line function`."""
+    when: str = ""
+    """A named group of the message; the cause is likely if the message has it."""
+    threads: tuple[str, ...] = ()
+    """Public threads with this cause."""
+
+
+@dataclass(frozen=True)
+class MessageFamily:
+    """Errors with the same words."""
+
+    name: str
+    area: str
+    """The name of its file: `devices`."""
+    title: str
+    fault: Fault
+    patterns: tuple[str, ...]
+    """Expressions with named groups, searched in the message; the first that is found counts."""
+    literals: tuple[str, ...]
+    """For each pattern, a text that every message with it contains; empty if there is none."""
+    causes: tuple[Cause, ...]
+    """In the order in which public threads have them."""
+    classes: tuple[str, ...] = ()
+    """Exception classes by their last name; empty for any."""
+    facts: tuple[str, ...] = ()
+    """Sentences with the named groups in braces."""
+    next: tuple[str, ...] = ()
+    """Commands; `{script}` is the program that the log names."""
+
+    def search(self, class_name: str, message: str) -> dict[str, str] | None:
+        """Return the named groups of the first pattern found in a message; None if none is.
+
+        Args:
+            class_name: the last name of the exception's class; empty if unknown.
+            message: the message.
+        """
+        if self.classes and class_name and class_name not in self.classes:
+            return None
+        for pattern, literal in zip(self.patterns, self.literals, strict=True):
+            if literal in message and (found := re.search(pattern, message)):
+                return {name: value for name, value in found.groupdict().items() if value}
+        return None
+
+
+def read_families(folder: Path = FOLDER) -> tuple[MessageFamily, ...]:
+    """Read all tables of a folder, in the order of files and tables.
+
+    Raises:
+        ReprosError: a table is invalid; the message has its file, its key and what was expected.
+    """
+    return tuple(family for file in sorted(folder.glob("*.toml")) for family in _read_file(file))
+
+
+def load_families() -> tuple[MessageFamily, ...]:
+    """Return the project's own families, from the cache unless a file has changed."""
+    from repros.model.cache.snapshot import files_below, remember  # noqa: PLC0415 - only a log without a match needs it
+
+    return remember("families", [*files_below(FOLDER, ".toml"), __file__], read_families)
+
+
+def _read_file(file: Path) -> Iterator[MessageFamily]:
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, or not UTF-8
+        raise ReprosError(f"{file} cannot be read ({error}); expected a table such as [device-mismatch].") from error
+    for name, table in tables.items():
+        values = _parse(f"[{name}] of {file}", table, _FAMILY)
+        yield MessageFamily(
+            name=name, area=file.stem, literals=tuple(map(required_literal, values["patterns"])), **values
+        )
+
+
+def _parse(location: str, table: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Return the converted values of a table.
+
+    Raises:
+        ReprosError: it is no table, or has an unknown, missing or wrong key.
+    """
+    if not isinstance(table, dict):
+        raise ReprosError(f"{location} = {quote(table)}; expected a table.")
+    if missing := [name for name, key in keys.items() if key.required and name not in table]:
+        raise ReprosError(f"{location} has no {missing[0]!r}; expected {keys[missing[0]].expected}.")
+    values = {}
+    for name, value in table.items():
+        if name not in keys:
+            raise ReprosError(f"unknown key {name!r} in {location}; expected one of: {', '.join(keys)}.")
+        try:
+            values[name] = keys[name].parse(value)
+        except (ValueError, TypeError, re.error):
+            raise ReprosError(f"{name} = {quote(value)} in {location}; expected {keys[name].expected}.") from None
+    return values
+
+
+def _pattern(value: Any) -> str:
+    re.compile(text(value))
+    return str(value)
+
+
+def _causes(value: Any) -> tuple[Cause, ...]:
+    return tuple(Cause(**_parse("a cause", item, _CAUSE)) for item in value)
+
+
+def _list(expected: str, convert: Callable[[Any], Any] = text, **more: Any) -> Key:
+    return Key(f"a list of {expected}", list_of(convert), **more)
+
+
+_CAUSE: Mapping[str, Key] = {
+    "text": Key("a cause, without its full stop", text, required=True),
+    "fix": Key("the change that removes the cause", text, required=True),
+    "check": Key("what to run or print to recognise the cause", text),
+    "evidence": _list("regular expressions", _pattern),
+    "when": Key("the name of a group", text),
+    "threads": _list("addresses of public threads"),
+}
+_FAMILY: Mapping[str, Key] = {
+    "title": Key("what the words say, without a full stop", text, required=True),
+    "fault": Key("one of: program, configuration, machine, another rank", Fault, required=True),
+    "patterns": Key(
+        "a list of regular expressions with named groups", partial(list_of(_pattern, empty=False)), required=True
+    ),
+    "causes": Key("tables [[NAME.causes]] with text, fix, check", _causes, required=True),
+    "classes": _list("exception classes by their last name"),
+    "facts": _list("sentences with groups in braces"),
+    "next": _list("commands"),
+}
+
+_NESTED = re.compile(
+    r"\\\\|\\[()\[\]]|\((?:[^()\\\[\]]|\\.|\[(?:\\.|[^\]\\])*\])*\)[*?+]?\??(?:\{[\d,]*\})?|\[(?:\\.|[^\]\\])+\]"
+)
+_SPECIAL = re.compile(r"\\[A-Za-z\d]|.(?:[*?]|\{[\d,]*\})|[\^$.+\0]")
+
+
+def required_literal(pattern: str) -> str:
+    """Return the longest text that every message with a pattern contains; empty if there is none.
+
+    Only literal characters outside of groups and classes count. A pattern with alternatives at its top has none.
+    """
+    flat, previous = pattern, ""
+    while flat != previous:
+        previous = flat
+        flat = _NESTED.sub(lambda found: found[0] if found[0].startswith("\\") else "\0", flat)
+    if "|" in flat:
+        return ""
+    parts: Iterable[str] = _SPECIAL.sub("\0", flat).split("\0")
+    return max((re.sub(r"\\(.)", r"\1", part) for part in parts), key=len)

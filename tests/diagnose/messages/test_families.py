@@ -1,0 +1,76 @@
+"""The message families: their tables, and the messages of public threads that they explain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from string import Formatter
+
+import pytest
+
+from repros.diagnose.match.find import find_failures
+from repros.diagnose.match.log import decode_lines
+from repros.diagnose.messages import Explanation, MessageFamily, explain, load_families
+from tests.diagnose.messages.family_logs import FamilyLog, read_logs
+
+FAMILIES = load_families()
+LOGS = read_logs()
+
+
+def explained(text: str) -> tuple[Explanation, ...]:
+    failures, _ = find_failures(decode_lines(text.encode()))
+    return explain(failures, FAMILIES)
+
+
+def test_a_family_has_a_name_of_its_own() -> None:
+    names = [family.name for family in FAMILIES]
+    assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_family_has_a_public_message_that_it_was_not_written_from(family: MessageFamily) -> None:
+    assert any(log.family == family.name and not log.written_from for log in LOGS)
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.source.removeprefix("https://github.com/"))
+def test_a_public_message_is_explained_by_its_family(log: FamilyLog) -> None:
+    assert [explanation.family.name for explanation in explained(log.message) if explanation.family] == [log.family]
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.source.removeprefix("https://github.com/"))
+def test_the_literal_of_a_pattern_is_in_every_message_of_it(log: FamilyLog) -> None:
+    family = next(family for family in FAMILIES if family.name == log.family)
+    found = [
+        literal
+        for pattern, literal in zip(family.patterns, family.literals, strict=True)
+        if re.search(pattern, log.message)
+    ]
+    assert found
+    assert all(literal in log.message for literal in found)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_every_pattern_has_a_literal(family: MessageFamily) -> None:
+    assert all(len(literal) >= 6 for literal in family.literals), family.literals  # else each log compiles the pattern
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_text_has_only_words_of_its_family(family: MessageFamily) -> None:
+    groups = {"script", *DERIVED.get(family.name, ())}.union(*(re.compile(text).groupindex for text in family.patterns))
+    assert {name for text in texts(family) for _, name, _, _ in Formatter().parse(text) if name is not None} <= groups
+    assert {cause.when for cause in family.causes} <= {"", *groups}
+
+
+DERIVED: dict[str, set[str]] = {}
+"""The words that `derived` adds to those of a family's patterns."""
+
+
+def texts(family: MessageFamily) -> Iterator[str]:
+    yield from (*family.facts, *family.next)
+    for cause in family.causes:
+        yield from (cause.text, cause.fix, cause.check)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_each_cause_is_from_a_public_thread(family: MessageFamily) -> None:
+    assert all(cause.threads for cause in family.causes), [cause.text for cause in family.causes if not cause.threads]
