@@ -32,6 +32,17 @@ def _expression(value: Any) -> str:
     return found
 
 
+def _lines_of_code(value: Any) -> tuple[tuple[str, str], ...]:
+    """Return the items of a table of texts.
+
+    Raises:
+        TypeError: it is no table, or a value is no text.
+    """
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    return tuple((name, text(line)) for name, line in value.items())
+
+
 _KEYS: Mapping[str, Key] = {
     "texts": _list("further parts of the message", match_text),
     "common_texts": _list("wordings that other errors have too", match_text),
@@ -45,7 +56,7 @@ _KEYS: Mapping[str, Key] = {
     "elsewhere": Key("a sentence without its full stop", text),
     "other_causes": _list("sentences with the call to look at", text),
     "reads": _list("expressions with named groups", _expression),
-    "fixes": _list("lines of code with groups of reads in braces", text),
+    "fixes": Key("a table of variants with lines of code", _lines_of_code),
     "usual_cause": Key("true or false", boolean),
     "common_message": Key("true or false", boolean),
 }

@@ -11,6 +11,33 @@ MOST_COMMANDS = 3
 """Commands that an answer ends with."""
 
 
+_IMPORTANCE = (
+    "fix",
+    "likely",
+    "ran",
+    "where",
+    "because",
+    "error",
+    "found",
+    "possible",
+    "check",
+    "says",
+    "missing",
+    "or",
+    "affects",
+    "ranks",
+    "at fault",
+    "seen",
+    "upgrade",
+    "measured",
+    "sure",
+    "shows",
+    "near",
+    "also",
+)
+"""The labels of all sections, the most important first."""
+
+
 class Certainty(StrEnum):
     """How certain the title of an answer is."""
 
@@ -38,6 +65,11 @@ class Section:
     """Whether the bodies are lines to paste, which are not wrapped."""
     most_lines: int = 3
     """Lines of a terminal that it takes at most."""
+
+    @property
+    def importance(self) -> int:
+        """Its position among all sections by importance: the last ones are shortened first."""
+        return _IMPORTANCE.index(self.label)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from repros.diagnose.match.hint_files import hints_of
+from repros.engine.evidence.seen import seen_releases
 from repros.engine.variant_diff import variant_diff
 from repros.model import Repro, Role, Variant
 from repros.model.affected import affected_text
@@ -29,6 +31,7 @@ def describe_failure(repro: Repro) -> Answer:
         cause_section(repro),
         Section("shows", (str(repro.failing.signature),), most_lines=2),
         Section("affects", (affected_text(repro.affected, repro.measurable),), most_lines=2),
+        *measured_section(repro),
     )
     return Answer(InputKind.ID, repro.title, Certainty.CERTAIN, repro.id, sections, next_commands(repro))
 
@@ -38,42 +41,50 @@ def cause_section(repro: Repro) -> Section:
     return Section("because", tuple(filter(None, [repro.sections.get("Cause", "")])), most_lines=3)
 
 
+def measured_section(repro: Repro) -> Iterator[Section]:
+    """Yield the releases with which the failure was measured."""
+    package, failing, clean = seen_releases(repro)
+    parts = [
+        f"fails with {package} {', '.join(failing)}" if failing else "",
+        f"{', '.join(clean)} returns" if clean else "",
+    ]
+    if failing or clean:
+        yield Section("measured", ("; ".join(filter(None, parts)),), most_lines=2)
+
+
 def fix_sections(repro: Repro, variants: Sequence[Variant], message: str = "") -> Iterator[Section]:
     """Yield the recommended fix as a diff if it is short, and the other fixes.
 
     Args:
         repro: the failure.
-        variants: its variants that work, the recommended one first.
+        variants: its variants that work.
         message: the text of the error, for fixes with its words.
     """
     if not variants:
         return
-    first, *others = sorted(variants, key=lambda variant: variant.name != "fixed")
-    lines = _diff_lines(repro, first)
-    if lines:
+    filled = dict(_filled_fixes(repro, message))
+    first, *others = sorted(variants, key=lambda variant: (variant.name != "fixed", variant.name not in filled))
+    if lines := [filled[first.name]] if first.name in filled else _diff_lines(repro, first):
         yield Section("fix", tuple(lines), is_code=True, most_lines=_MOST_CODE)
     else:
         yield Section("fix", (_about(repro, first),), most_lines=2)
-    filled = list(filled_fixes(repro, message))
-    if filled:
-        yield Section("or", tuple(filled), is_code=True)
-    texts = [_about(repro, variant) for variant in others[: _MOST_OTHERS - len(filled)]]
-    if texts:
-        yield Section("" if filled else "or", tuple(texts), most_lines=_MOST_OTHERS)
+    if others:
+        texts = [filled.get(variant.name) or _about(repro, variant) for variant in others]
+        yield Section("or", tuple(texts), most_lines=_MOST_OTHERS)
 
 
-def filled_fixes(repro: Repro, message: str) -> Iterator[str]:
-    """Yield the fixes of the hints whose words the message has, with these words filled in."""
-    hints = hints_of(repro)
-    words: dict[str, str] = {}
-    for pattern in hints.reads:
-        if found := re.search(pattern, message):
-            words |= {name: value for name, value in found.groupdict().items() if value}
-    for template in hints.fixes if message else ():
-        try:
-            yield template.format_map(words)
-        except KeyError:
-            continue
+def words_of(repro: Repro, message: str) -> dict[str, str]:
+    """Return the words of a message that the fixes of a failure name, by their names."""
+    found = (re.search(pattern, message) for pattern in hints_of(repro).reads)
+    return {name: value for match in found if match for name, value in match.groupdict().items() if value}
+
+
+def _filled_fixes(repro: Repro, message: str) -> Iterator[tuple[str, str]]:
+    """Yield the variants whose line of code in the hints can be filled with words of the message, with that line."""
+    words = words_of(repro, message)
+    for variant, template in hints_of(repro).fixes:
+        with contextlib.suppress(KeyError):
+            yield variant, template.format_map(words)
 
 
 def _about(repro: Repro, variant: Variant) -> str:

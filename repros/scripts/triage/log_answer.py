@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from repros.diagnose.match import Candidate, Confidence, LogMatch, SignatureIndex, log
-from repros.diagnose.match.hang import EvidenceMatch, match_evidence
+from repros.diagnose.match import (
+    AffectedState,
+    Candidate,
+    ChainLink,
+    Confidence,
+    LogFailure,
+    LogMatch,
+    SignatureIndex,
+    log,
+)
+from repros.diagnose.match.hang import match_evidence
 from repros.diagnose.match.hang.dumps import read_dumps
 from repros.diagnose.match.log import LogLines
 from repros.diagnose.match.reasons import confidence_reason, shown_variants, versions_reason
+from repros.diagnose.messages.frames import UserFrame, own_frames
 from repros.model import Repro, Role
-from repros.scripts.triage.answer import Answer, Certainty, Section
-from repros.scripts.triage.failure_answer import cause_section, fix_sections, next_commands
+from repros.model.affected import affected_text
+from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
+from repros.scripts.triage.failure_answer import cause_section, fix_sections, measured_section, next_commands, words_of
 from repros.scripts.triage.kind import Document, Input
+from repros.scripts.triage.message_answer import answer_message
 
-_CERTAINTIES = {
-    Confidence.CERTAIN: Certainty.CERTAIN,
-    Confidence.LIKELY: Certainty.LIKELY,
-    Confidence.POSSIBLE: Certainty.POSSIBLE,
-}
+_LONGEST_MESSAGE = 110
+"""Characters of a message that fit on two lines; of a longer one, the part with its documented words is shown."""
+_BEFORE_FOCUS, _LONGEST_FOCUS = 30, 40
 
 
 def answer_log(given: Input, index: SignatureIndex, read_repros: Callable[[], Iterable[Repro]]) -> Answer:
@@ -34,9 +45,17 @@ def answer_log(given: Input, index: SignatureIndex, read_repros: Callable[[], It
     """
     lines = join_logs(given.documents) if given.documents else None
     evidence = match_evidence(lines, read_dumps(given.dumps), _Lazy(read_repros), index=index)
-    if evidence.match.candidates:
-        return _answer_candidate(given, evidence.match)
-    return _answer_unknown(given, evidence)
+    match = evidence.match
+    if match.candidates and match.candidates[0].confidence is not Confidence.POSSIBLE:
+        return answer_candidate(given, match)
+    if hangs := [hang for hang in evidence.hangs if hang.has_waiting_ranks or not match.failures]:
+        from repros.scripts.triage.hang_answer import answer_hang  # noqa: PLC0415 - few logs have a hang
+
+        return answer_hang(given, hangs[0], match)
+    explained = answer_message(given, match)
+    if match.candidates and not (explained and explained.certainty.is_answer):
+        return answer_candidate(given, match)
+    return explained or _answer_unknown(given, match)
 
 
 class _Lazy:
@@ -66,19 +85,68 @@ def join_logs(documents: Sequence[Document]) -> LogLines:
     return LogLines(raw, tuple(notes))
 
 
-def _answer_candidate(given: Input, match: LogMatch) -> Answer:
+def answer_candidate(given: Input, match: LogMatch) -> Answer:
     """Return the answer by the most certain documented failure."""
     candidate, *others = match.candidates
-    repro = candidate.repro
+    repro, best = candidate.repro, candidate.occurrences[0]
+    message = "\n".join(link.raised.message for link in best.failure.links)
+    fixes = tuple(fix_sections(repro, shown_variants(candidate, Role.WORKS), message))
     sections = (
+        Section("seen", (_seen_text(best.link, best.failure, _focus(candidate)),), most_lines=2),
         cause_section(repro),
-        *fix_sections(repro, shown_variants(candidate, Role.WORKS), candidate.occurrences[0].link.raised.message),
+        *fixes,
+        *where_section(own_frames(best.failure)),
         Section("sure", (confidence_reason(candidate),), most_lines=2),
-        Section("versions", (versions_reason(candidate),), most_lines=2),
+        *_releases_sections(candidate),
         *_others_section(others),
     )
-    certainty = _CERTAINTIES[candidate.confidence]
+    certainty = Certainty(candidate.confidence.value)
     return Answer(given.kind, repro.title, certainty, repro.id, sections, next_commands(repro), match.notes)
+
+
+def _focus(candidate: Candidate) -> str:
+    """Return the part of the message that matters: the words for a fix, else the documented words."""
+    best = candidate.occurrences[0]
+    words = words_of(candidate.repro, best.link.raised.message)
+    return next(iter(words.values()), best.match.matched_text.partition("{")[0])
+
+
+def _seen_text(link: ChainLink, failure: LogFailure, focus: str) -> str:
+    """Return the line, the ranks and the message; of a long one, the part around some words."""
+    writers = failure.writers
+    ranks = f", {writers[0]}{f' and {len(writers) - 1} more' if writers[1:] else ''}" if writers else ""
+    message = " ".join(link.raised.message.split())
+    at = max(message.find(focus[:_LONGEST_FOCUS]), 0)
+    start = 0 if at + _LONGEST_FOCUS < _LONGEST_MESSAGE else message.rfind(" ", 0, at - _BEFORE_FOCUS) + 1
+    name = f"{link.raised.name.rpartition('.')[2]}: " if link.has_class else ""
+    location = f"line {link.line}{ranks}: " if link.line else ""
+    return f"{location}{name}{'[...] ' if start else ''}{message[start:]}"
+
+
+def where_section(frames: Sequence[UserFrame]) -> Iterator[Section]:
+    """Yield the innermost frame of the user's own code, with its code."""
+    if frames:
+        yield Section("where", (frame_text(frames[0]),), most_lines=2)
+
+
+def frame_text(frame: UserFrame) -> str:
+    """Return `model.py:54 self.pos(torch.arange(n))`, or the function if the log lacks the code."""
+    at = f"{frame.file}:{frame.line}" if frame.line else frame.file
+    return f"{at} {frame.code.strip() or f'in {frame.function}'}"
+
+
+def _releases_sections(candidate: Candidate) -> Iterator[Section]:
+    """Yield what was measured on which releases, whether those of the log are affected, and which are missing."""
+    check, repro = candidate.affected, candidate.repro
+    if check.state is AffectedState.UNKNOWN and check.missing:
+        yield Section("affects", (affected_text(check.ranges, repro.measurable),), most_lines=1)
+    else:
+        yield Section("affects", (versions_reason(candidate),), most_lines=2)
+    yield from measured_section(repro)
+    if check.state is AffectedState.UNKNOWN and check.missing:
+        yield Section(
+            "missing", (f"the version of {', '.join(check.missing)}: add `pip list` to the log",), most_lines=1
+        )
 
 
 def _others_section(others: Sequence[Candidate]) -> Iterator[Section]:
@@ -87,5 +155,18 @@ def _others_section(others: Sequence[Candidate]) -> Iterator[Section]:
         yield Section("also", texts, most_lines=2)
 
 
-def _answer_unknown(given: Input, evidence: EvidenceMatch) -> Answer:
-    return Answer(given.kind, "No documented failure.", Certainty.UNKNOWN, notes=evidence.match.notes)
+def _answer_unknown(given: Input, match: LogMatch) -> Answer:
+    """Return the answer to a text without an error."""
+    names = [str(document.path) for document in given.documents if document.path]
+    title = "No error is in it." if not match.failures else "No documented failure, and no known words."
+    missing = "the text of the error: from the line `Traceback (most recent call last)` to the exception's message"
+    following = (f"repros list {shlex.quote(given.words[0])}",) if given.words else ()
+    del names
+    return Answer(
+        given.kind,
+        title,
+        Certainty.UNKNOWN,
+        sections=(Section("missing", (missing,)),),
+        next=(*following, "repros watch -- python train.py")[:MOST_COMMANDS],
+        notes=match.notes,
+    )

@@ -1,0 +1,74 @@
+"""The answer to a hang: which rank the others wait for, and in which calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from repros.diagnose.match import LogMatch
+from repros.diagnose.match.hang.disagree import DisagreementKind, RankDisagreement
+from repros.diagnose.match.hang.find import Hang, ranks_text
+from repros.diagnose.match.hang.sentences import call_text, hang_title, ranks_have
+from repros.scripts.triage.answer import Answer, Certainty, Section
+from repros.scripts.triage.failure_answer import next_commands
+from repros.scripts.triage.kind import Input
+
+_MEANINGS = {
+    DisagreementKind.MISSING: "a rank that leaves the loop early: fewer batches, an exception that it swallows, an `if "
+    "rank == 0` around a call of all ranks, or a process that has died",
+    DisagreementKind.OTHER_CALL: "ranks that take different branches: one evaluates, logs or saves, or has another "
+    "number of batches, while the others reduce gradients",
+    DisagreementKind.UNFINISHED: "a device or the network that is stuck in the call, not the program",
+    DisagreementKind.AHEAD: "a rank that has gone on; the rank that waits lost its data on the way",
+    DisagreementKind.ALL_WAIT: "a device or the network that is stuck, or a rank without a dump",
+}
+"""What public threads with such a disagreement had as their cause."""
+
+
+def answer_hang(given: Input, hang: Hang, match: LogMatch) -> Answer:
+    """Return the answer to a hang; documented failures that wait in the same calls are possible ones."""
+    first = hang.disagreements[0] if hang.disagreements else None
+    repros = [candidate.repro for candidate in match.candidates]
+    also = tuple(f"{repro.id} {repro.title} (possible)" for repro in repros)
+    sections = [
+        *(_disagreement_sections(first) if first else ()),
+        *([Section("likely", (_MEANINGS[first.kind],), most_lines=3)] if first else ()),
+        Section("where", tuple(_locations(hang)), most_lines=4),
+        *([Section("near", also, most_lines=2)] if also else ()),
+        *([Section("missing", tuple(hang.notes), most_lines=3)] if hang.notes else ()),
+    ]
+    following = next_commands(repros[0])[:1] if repros else ()
+    is_known = bool(hang.roots or hang.circle) or (first is not None and first.kind is DisagreementKind.OTHER_CALL)
+    certainty = Certainty.LIKELY if is_known else Certainty.POSSIBLE
+    return Answer(
+        given.kind,
+        hang_title(hang),
+        certainty,
+        sections=tuple(sections),
+        next=(*following, "repros list hang"),
+        notes=match.notes,
+    )
+
+
+def _disagreement_sections(disagreement: RankDisagreement) -> Iterator[Section]:
+    call, number = disagreement.calls[0][0], f"number {disagreement.number} of {disagreement.group_text}"
+    match disagreement.kind:
+        case DisagreementKind.MISSING:
+            text = f"{ranks_text(disagreement.missing)} never called {call}, {number}"
+            yield Section("because", (text,), most_lines=2)
+        case DisagreementKind.OTHER_CALL:
+            texts = [f"{ranks_text(ranks)}: {text}" for text, ranks in disagreement.calls]
+            yield Section("because", (f"{number} is not the same call on all ranks", *texts), most_lines=4)
+        case DisagreementKind.UNFINISHED | DisagreementKind.AHEAD:
+            others = f"{ranks_have(disagreement.finished)} completed it"
+            yield Section("because", (f"{ranks_text(disagreement.waiting)}: {call}, {number}; {others}",), most_lines=2)
+        case DisagreementKind.ALL_WAIT:
+            yield Section("because", (f"{ranks_text(disagreement.waiting)}: {call}, {number}",), most_lines=2)
+
+
+def _locations(hang: Hang) -> Iterator[str]:
+    """Yield the location of each rank, those that others wait for first."""
+    for rank, call in sorted(hang.last, key=lambda item: (item[0] not in hang.roots, item[0])):
+        yield f"rank {rank}: {call_text(call)}"
+    for report in sorted(hang.reports, key=lambda report: (report.rank not in hang.roots, report.rank)):
+        waits = next((f"in {text or 'a collective'}" for text in report.timed_out.values()), "no timeout")
+        yield f"rank {report.rank}: {waits}{f', {report.location}' if report.location else ''}"
