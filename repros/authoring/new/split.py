@@ -10,7 +10,7 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from repros.scripts.try_.source import parse
+from repros.diagnose.issue.source import parse
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NAMES = ("failing", "fixed", "main", "VARIANTS")

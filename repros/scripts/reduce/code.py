@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from repros.scripts.try_.source import PROBLEMS, parse
+from repros.diagnose.issue.source import PROBLEMS, parse
 
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 BODIES = ("body", "orelse", "finalbody")

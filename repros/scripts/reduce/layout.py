@@ -10,8 +10,8 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from repros.diagnose.issue.source import PROBLEMS
 from repros.scripts.reduce.code import WIDTH, Block, Code, Edit, in_text, statements_of
-from repros.scripts.try_.source import PROBLEMS
 
 _BLOCK = re.compile(r"^# /// (?P<kind>[\w-]+)$\n(?:^#(?: .*)?$\n)+?^# ///$\n?", re.MULTILINE)
 """A block of PEP 723: the only comment that says something to a program."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from repros.diagnose.issue.code import find_code
+from repros.diagnose.issue.source import PROBLEMS, imports_of, parse
 from repros.model.errors import ReprosError
-from repros.scripts.try_.issue import find_code
-from repros.scripts.try_.source import PROBLEMS, imports_of, parse
 
 _LARGEST = 2**20
 """Bytes of a script; a larger file is refused."""
