@@ -23,6 +23,7 @@ _OUTPUT_COMMENT = re.compile(r"^\s*#\s*(?:prints?|outputs?|result|>>>?|=>|->)[: 
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In \[\d+\]:)(?: |$)")
 _OUT = re.compile(r"^Out\[\d+\]: ?")
 _INLINE = re.compile(r"`(?P<code>[^`\n]{1,120})`")
+_AFTER = re.compile(r"\W{0,3}(?:is|was|were|are|would be) (?:the )?(?:expected|correct|right|true)\b")
 _VALUE = re.compile(r"\d|\bnan\b|\binf\b")
 _MOST = 200
 """Lines of output that are kept."""
@@ -78,7 +79,8 @@ def _of_prose(sections: Sequence[Section]) -> Iterator[tuple[str, bool]]:
         for match in _INLINE.finditer(section.text):
             if _VALUE.search(match["code"]):
                 before = re.split(r"[.;\n]\s", section.text[max(0, match.start() - 120) : match.start()])[-1]
-                yield match["code"], is_expected(section.heading) or _is_wanted(before)
+                is_wanted = _is_wanted(before) or bool(_AFTER.match(section.text, match.end()))
+                yield match["code"], is_wanted or is_expected(section.heading)
 
 
 def _is_wanted(text: str) -> bool:

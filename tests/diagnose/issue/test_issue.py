@@ -162,7 +162,7 @@ def test_the_form_of_torchmetrics() -> None:
     assert issue.code.location == "block 1 of 3"
     assert first(issue) == {"python": "3.10.12", "torch": "2.0.1", "torchmetrics": "1.0.3"}
     assert issue.printed.seen == ("r tensor(nan)", "tensor(nan)")
-    assert issue.printed.expected == ("r tensor(0.9996)",)
+    assert issue.printed.expected == ("r tensor(0.9996)", "0.9996")
     assert not issue.is_hang
     assert issue.launch == Launch()
 
