@@ -85,7 +85,7 @@ def audit(
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
     catalogue = load_catalogue(places)
-    subject = _read_subject(file, python)
+    subject = read_subject(file, python)
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()
     asked = [repro for repro in catalogue if repro.kind is FailureKind.BUG or not bugs_only]
@@ -100,7 +100,12 @@ def audit(
     return _exit_code(report, strict=strict)
 
 
-def _read_subject(file: Path | None, python: Path | None) -> Subject:
+def read_subject(file: Path | None, python: Path | None) -> Subject:
+    """Return the packages of a file, or of an interpreter's environment; without both, of the project's file.
+
+    Raises:
+        ReprosError: they cannot be read.
+    """
     if python is not None:
         from repros.engine.probe import probe  # noqa: PLC0415 - files need no engine
 

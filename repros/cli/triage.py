@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, assert_never, cast
 
 import click
 
@@ -16,13 +17,18 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo, echo_json
 from repros.diagnose.match import SignatureIndex, log
 from repros.diagnose.match.hints import NAME
+from repros.model.errors import UnknownNameError
 from repros.model.settings import CatalogueLocations
-from repros.scripts.triage.answer import Answer
-from repros.scripts.triage.kind import InputKind, recognise
+from repros.scripts.triage.answer import Answer, Certainty
+from repros.scripts.triage.kind import Input, InputKind, recognise
+
+if TYPE_CHECKING:
+    from repros.scripts.triage.script_uses import FailureUses
 
 ANSWERED, NOT_ANSWERED = 0, 1
 _COMMAND = "repros.cli.triage.command"
-_CODE = Path(log.__file__).parent
+_MATCH = Path(log.__file__).parent
+_TRIAGE = Path(__file__).parents[1] / "scripts" / "triage"
 
 
 class _Triage(click.Command):
@@ -36,33 +42,120 @@ class _Triage(click.Command):
 
 @click.command(
     cls=_Triage,
-    epilog=example("repros triage train.log", "repros issue.md", "repros train.py", "repros -- torchrun train.py"),
+    epilog=example("repros triage train.log", "repros issue.md", "repros train.py", "repros -- python train.py"),
 )
 @click.argument("given", nargs=-1, metavar="[WHATEVER]... [-- COMMAND]")
 @json_option
 @catalogue_option
 @click.pass_context
-def triage(context: click.Context, given: tuple[str, ...], places: CatalogueLocations, *, as_json: bool) -> Any:
+def triage(context: click.Context, given: tuple[str, ...], places: CatalogueLocations, *, as_json: bool) -> int:
     """Answer in at most 15 lines what a failure is, how sure that is, and what to do.
 
     WHATEVER is recognised by its content: logs, a pasted message, the text of an issue, flight recorder dumps, a
     script, requirements or a lock, an environment's folder, an id, or words. `-` is standard input. COMMAND is run and
     watched. `repros WHATEVER` is the same.
 
-    Exit code: 0 if there is an answer that is certain or likely, 1 if not, 2 if the input cannot be read.
+    `certain` and `likely` have the meaning of `repros match`. Without a documented failure, the answer is what the
+    words of the error say: its cause is likely if the user's own code in the log has it, else possible.
+
+    Exit code: 0 if there is an answer that is certain or likely, 1 if not, 2 if the input cannot be read; with COMMAND
+    the exit code of `repros watch`.
     """
     if command := context.meta[_COMMAND]:
-        from repros.cli.watch import watch  # noqa: PLC0415 - most inputs are not run
-
-        return watch.main(["--", *command], standalone_mode=False)
+        return _watch(command, places)
     found = recognise(given, _read_stdin)
-    if found.kind is not InputKind.LOG:
-        raise NotImplementedError(found.kind)
-    from repros.scripts.triage.log_answer import answer_log  # noqa: PLC0415
+    answer = _answer(found, places)
+    if answer.kind is InputKind.WORDS and answer.certainty is Certainty.UNKNOWN and context.parent is not None:
+        _refuse_misspelt(context.parent, found.words)
+    return _show(answer, as_json=as_json)
 
-    index, clashes = keep("signatures", places, partial(_read_index, places), [_CODE, Path(__file__)], NAME)
+
+def _answer(found: Input, places: CatalogueLocations) -> Answer:
+    """Return the answer to an input; each kind imports what it needs."""
+    match found.kind:
+        case InputKind.LOG | InputKind.ISSUE:
+            return _answer_text(found, places)
+        case InputKind.SCRIPT:
+            from repros.scripts.triage.script_answer import answer_script  # noqa: PLC0415 - see above
+
+            (document,) = found.documents
+            source = document.raw.decode("utf-8", "replace")
+            return answer_script(str(document.path or ""), source, partial(_read_uses, places))
+        case InputKind.PACKAGES | InputKind.ENVIRONMENT:
+            return _audit(found, places)
+        case InputKind.ID:
+            from repros.scripts.triage.failure_answer import describe_failure  # noqa: PLC0415 - see above
+
+            return describe_failure(read_catalogue(places).find(found.words[0]))
+        case InputKind.WORDS:
+            return _search(found.words, places)
+        case InputKind.COMMAND:
+            raise AssertionError(found)
+        case _:
+            assert_never(found.kind)
+
+
+def _answer_text(found: Input, places: CatalogueLocations) -> Answer:
+    from repros.scripts.triage.log_answer import answer_log  # noqa: PLC0415 - see above
+
+    index, clashes = keep("signatures", places, partial(_read_index, places), [_MATCH, Path(__file__)], NAME)
     name_omissions(places, clashes, is_empty=index.is_empty)
-    return _show(answer_log(found, index, partial(read_catalogue, places)), as_json=as_json)
+    answer = answer_log(found, index, partial(read_catalogue, places))
+    if found.kind is InputKind.ISSUE:
+        from repros.scripts.triage.issue_answer import complete_issue  # noqa: PLC0415 - see above
+
+        return complete_issue(answer, found.documents[0], partial(_read_uses, places))
+    if found.words and answer.certainty is Certainty.UNKNOWN and len(found.words[0]) < _LONGEST_SEARCH:
+        return _search(found.words, places)
+    return answer
+
+
+_LONGEST_SEARCH = 80
+"""Characters of a text without an error that is searched as words."""
+
+
+def _search(words: Sequence[str], places: CatalogueLocations) -> Answer:
+    from repros.cli.shared.listing import load_listing  # noqa: PLC0415 - see above
+    from repros.scripts.triage.words_answer import SearchedFailure, answer_words  # noqa: PLC0415 - see above
+
+    listed = load_listing(places).repros
+    return answer_words(
+        words, [SearchedFailure(one.summary["id"], one.summary["title"], one.searched) for one in listed]
+    )
+
+
+def _audit(found: Input, places: CatalogueLocations) -> Answer:
+    from repros.advise.audit.assess import assess  # noqa: PLC0415 - see above
+    from repros.cli.audit import read_subject  # noqa: PLC0415 - see above
+    from repros.scripts.triage.packages_answer import answer_packages  # noqa: PLC0415 - see above
+
+    is_environment = found.kind is InputKind.ENVIRONMENT
+    subject = read_subject(None, found.path) if is_environment else read_subject(found.path, None)
+    return answer_packages(subject, list(assess(read_catalogue(places), subject, {})), found.kind)
+
+
+def _watch(command: Sequence[str], places: CatalogueLocations) -> int:
+    from repros.cli.watch import watch  # noqa: PLC0415 - most inputs are not run
+
+    catalogues = [word for path in places.from_option for word in ("--catalogue", str(path))]
+    return cast("int", watch.main([*catalogues, "--", *command], standalone_mode=False))
+
+
+def _refuse_misspelt(group: click.Context, words: Sequence[str]) -> None:
+    """Refuse words that no failure has, and of which the first looks like a command.
+
+    Raises:
+        UnknownNameError: it does.
+    """
+    import difflib  # noqa: PLC0415 - for words alone
+
+    names = cast("click.Group", group.command).list_commands(group)
+    if difflib.get_close_matches(words[0], names, n=1, cutoff=_ALIKE):
+        raise UnknownNameError("command", words[0], names)
+
+
+_ALIKE = 0.7
+"""How alike a word and the command are that is suggested for it."""
 
 
 def _show(answer: Answer, *, as_json: bool) -> int:
@@ -82,6 +175,17 @@ def _read_index(places: CatalogueLocations) -> tuple[SignatureIndex, tuple[str, 
     """Return the index of the signatures, and a sentence for each script that was skipped."""
     catalogue = read_catalogue(places)
     return SignatureIndex(catalogue), catalogue.clashes
+
+
+def _read_uses(places: CatalogueLocations) -> tuple[FailureUses, ...]:
+    """Return what the documented failures use, from the cache unless a script has changed."""
+    return keep("uses", places, partial(_uses, places), [_TRIAGE])
+
+
+def _uses(places: CatalogueLocations) -> tuple[FailureUses, ...]:
+    from repros.scripts.triage.script_uses import failure_uses  # noqa: PLC0415 - only what has changed is read
+
+    return tuple(uses for repro in read_catalogue(places) if (uses := failure_uses(repro)))
 
 
 def _read_stdin() -> bytes:

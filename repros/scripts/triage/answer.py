@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from repros.scripts.triage.kind import InputKind
@@ -19,12 +19,14 @@ _IMPORTANCE = (
     "because",
     "error",
     "found",
+    "uses",
     "possible",
     "check",
     "says",
     "missing",
     "or",
     "affects",
+    "stated",
     "ranks",
     "at fault",
     "seen",
@@ -51,6 +53,10 @@ class Certainty(StrEnum):
     def is_answer(self) -> bool:
         """Whether the title may be acted on."""
         return self in {Certainty.CERTAIN, Certainty.LIKELY}
+
+
+_FACTS = (InputKind.ID, InputKind.WORDS, InputKind.PACKAGES, InputKind.ENVIRONMENT)
+"""Inputs that are looked up, so that an answer is certain."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,15 @@ class Answer:
     """In the order of their importance to a reader."""
     next: tuple[str, ...] = ()
     """At most :data:`MOST_COMMANDS` commands that work as they stand."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """A sentence for each omission."""
+
+    @property
+    def mark(self) -> str:
+        """The id and the certainty, as far as they say something about the title."""
+        is_fact = self.certainty is Certainty.CERTAIN and self.kind in _FACTS
+        stated = [] if is_fact or self.certainty is Certainty.UNKNOWN else [self.certainty.value]
+        return ", ".join(filter(None, [self.repro_id, *stated]))
 
     def __post_init__(self) -> None:
         """Refuse more commands than a reader tries."""

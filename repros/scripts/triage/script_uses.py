@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from repros.diagnose.issue.source import PROBLEMS, parse
 from repros.model import Repro
-from repros.scripts.try_.source import PROBLEMS, parse
 
 _SAME = {"pytorch_lightning": "lightning", "lightning_fabric": "lightning"}
 """Packages with the code of another one."""
@@ -131,15 +131,7 @@ def _uses_at(node: ast.AST, names: Mapping[str, str]) -> Iterator[str]:
             if name and keyword.arg:
                 yield f"{name}({keyword.arg}={stated})"
     elif isinstance(node, ast.FunctionDef) and not node.name.startswith("__"):
-        yield f"def {node.name}" if node.name in _HOOKS else ""
-
-
-_HOOKS = frozenset(
-    "training_step validation_step test_step configure_optimizers configure_model on_save_checkpoint "
-    "on_load_checkpoint optimizer_step lr_scheduler_step on_train_epoch_end on_validation_epoch_end "
-    "compute_loss compute_metrics state_dict load_state_dict".split()
-)
-"""Methods by which a program changes a library."""
+        yield f"def {node.name}"
 
 
 def _path(node: ast.Attribute, names: Mapping[str, str]) -> str:

@@ -40,8 +40,7 @@ def format_answer(answer: Answer, width: int) -> Text:
 
 def _title_lines(answer: Answer, width: int) -> Iterator[Text]:
     """Yield the title, behind it the id and the certainty."""
-    stated = [] if answer.certainty is Certainty.UNKNOWN else [answer.certainty.value]
-    mark = ", ".join(filter(None, [answer.repro_id, *stated]))
+    mark = answer.mark
     *before, last = wrap(answer.title, width)
     yield from (Text(line, "bold") for line in before)
     if not mark:
