@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from repros.engine.evidence.files import read_verdicts
@@ -11,7 +13,7 @@ from repros.model.settings import EVIDENCE
 
 
 class SeenReleases(NamedTuple):
-    """Releases of one package, in their order."""
+    """Spans of releases of one package, in their order: `2.0.1 to 2.4.1`, `2.6.0`."""
 
     package: str
     failing: tuple[str, ...]
@@ -29,7 +31,16 @@ def seen_releases(repro: Repro) -> SeenReleases:
             if version := versions.get(package):
                 failing |= {version} if verdict.shows_failure else set()
                 clean |= {version} if verdict.ran_clean else set()
-    return SeenReleases(package, *(tuple(sorted(found, key=_release)) for found in (failing, clean - failing)))
+    ordered = sorted(failing | clean, key=_release)
+    return SeenReleases(package, tuple(_spans(ordered, failing)), tuple(_spans(ordered, clean - failing)))
+
+
+def _spans(ordered: Sequence[str], chosen: Collection[str]) -> Iterator[str]:
+    """Yield the first and the last of each run of chosen releases."""
+    for is_chosen, group in groupby(ordered, key=chosen.__contains__):
+        releases = list(group)
+        if is_chosen:
+            yield releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
 def _release(version: str) -> list[int]:

@@ -44,12 +44,10 @@ def cause_section(repro: Repro) -> Section:
 def measured_section(repro: Repro) -> Iterator[Section]:
     """Yield the releases with which the failure was measured."""
     package, failing, clean = seen_releases(repro)
-    parts = [
-        f"fails with {package} {', '.join(failing)}" if failing else "",
-        f"{', '.join(clean)} returns" if clean else "",
-    ]
-    if failing or clean:
-        yield Section("measured", ("; ".join(filter(None, parts)),), most_lines=2)
+    fails = f"fails with {package} {', '.join(failing)}" if failing else ""
+    returns = f"not with {'' if failing else f'{package} '}{', '.join(clean)}" if clean else ""
+    if fails or returns:
+        yield Section("measured", ("; ".join(filter(None, [fails, returns])),), most_lines=2)
 
 
 def fix_sections(repro: Repro, variants: Sequence[Variant], message: str = "") -> Iterator[Section]:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from repros.diagnose.issue.source import PROBLEMS, parse
 from repros.model import Repro
@@ -75,7 +76,9 @@ def failure_uses(repro: Repro) -> FailureUses | None:
     rest = [node for node in body if getattr(node, "name", "").casefold() not in variants]
     failing, fixed = (set(_uses_of([definitions[name]], names)) for name in ("failing", "fixed"))
     context = frozenset({*_uses_of(rest, names), *failing})
-    named = frozenset(use for use in context if words.intersection(_WORD.findall(use)))
+    named = frozenset(
+        use for use in context if words.issuperset(_WORD.findall(use.rpartition(":")[2].partition("=")[0]))
+    )
     return FailureUses(repro.id, repro.title, context, named, frozenset(failing - fixed), frozenset(fixed - failing))
 
 
@@ -110,7 +113,11 @@ def _uses_of(body: Sequence[ast.stmt], imported: Mapping[str, str]) -> dict[str,
     """Return the uses in a body, each with its first line."""
     names = {**imported, **_imported(body)}
     uses: dict[str, int] = {}
-    for node in (inner for statement in body for inner in ast.walk(statement)):
+    nodes = [inner for statement in body for inner in ast.walk(statement)]
+    parts = {node.value for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)}
+    for node in nodes:
+        if node in parts and _path(cast("ast.Attribute", node), names):  # `torch.amp` of `torch.amp.GradScaler`
+            continue
         for use in _uses_at(node, names):
             line = getattr(node, "lineno", 0)
             uses[use] = min(uses.get(use, line), line)

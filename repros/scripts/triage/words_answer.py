@@ -22,11 +22,15 @@ class SearchedFailure:
     text: str
     """Its id, title, name, packages and messages, in lower case."""
 
+    def has(self, word: str) -> bool:
+        """Whether it has a word; `weights_only` is also `weights only`."""
+        return word in self.text or word.replace("_", " ") in self.text
+
 
 def answer_words(words: Sequence[str], failures: Sequence[SearchedFailure]) -> Answer:
     """Return the documented failures with all words; if there is none, those with the rarest of them."""
     wanted = [word.casefold() for text in words for word in text.split()]
-    found = [failure for failure in failures if all(word in failure.text for word in wanted)]
+    found = [failure for failure in failures if all(map(failure.has, wanted))]
     quoted = " ".join(map(shlex.quote, words))
     if found:
         number = "1 documented failure has" if len(found) == 1 else f"{len(found)} documented failures have"
@@ -51,7 +55,7 @@ def answer_words(words: Sequence[str], failures: Sequence[SearchedFailure]) -> A
 
 def _nearest(wanted: Sequence[str], failures: Sequence[SearchedFailure]) -> list[SearchedFailure]:
     """Return the failures with some of the words, those with rare words first."""
-    counts = {word: sum(word in failure.text for failure in failures) for word in wanted}
+    counts = {word: sum(failure.has(word) for failure in failures) for word in wanted}
     weights = {word: log(1 + len(failures) / count) for word, count in counts.items() if count}
-    scored = [(sum(weight for word, weight in weights.items() if word in one.text), one) for one in failures]
+    scored = [(sum(weight for word, weight in weights.items() if one.has(word)), one) for one in failures]
     return [one for score, one in sorted(scored, key=lambda item: (-item[0], item[1].repro_id)) if score]
