@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from repros.diagnose.issue.source import PROBLEMS, parse
 from repros.model import Repro
@@ -74,7 +73,8 @@ def failure_uses(repro: Repro) -> FailureUses | None:
     names = _imported(body)
     words = set(_WORD.findall(f"{repro.title} {repro.doc}"))
     rest = [node for node in body if getattr(node, "name", "").casefold() not in variants]
-    failing, fixed = (set(_uses_of([definitions[name]], names)) for name in ("failing", "fixed"))
+    own = {f"def {definitions[name].name}" for name in ("failing", "fixed")}
+    failing, fixed = (_uses_of([definitions[name]], names).keys() - own for name in ("failing", "fixed"))
     context = frozenset({*_uses_of(rest, names), *failing})
     named = frozenset(
         use for use in context if words.issuperset(_WORD.findall(use.rpartition(":")[2].partition("=")[0]))
@@ -114,10 +114,13 @@ def _uses_of(body: Sequence[ast.stmt], imported: Mapping[str, str]) -> dict[str,
     names = {**imported, **_imported(body)}
     uses: dict[str, int] = {}
     nodes = [inner for statement in body for inner in ast.walk(statement)]
-    parts = {node.value for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)}
+    called = {node.func for node in nodes if isinstance(node, ast.Call)}
+    inner = {node.value for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
-        if node in parts and _path(cast("ast.Attribute", node), names):  # `torch.amp` of `torch.amp.GradScaler`
-            continue
+        if isinstance(node, ast.Attribute):
+            is_library = bool(_path(node, names))
+            if (node in inner and is_library) or (node in called and not is_library):  # a part of a longer use
+                continue
         for use in _uses_at(node, names):
             line = getattr(node, "lineno", 0)
             uses[use] = min(uses.get(use, line), line)
@@ -132,6 +135,8 @@ def _uses_at(node: ast.AST, names: Mapping[str, str]) -> Iterator[str]:
         yield from _library_name(path) if path else (f".{node.attr}",)
     elif isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if isinstance(node.func, ast.Attribute) and not _path(node.func, names):
+            yield f".{name}()"
         for keyword in node.keywords:
             value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
             stated = repr(value) if isinstance(value, bool | str) else ""
