@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, assert_never, cast
 import click
 
 from repros.cli.shared.example import example
-from repros.cli.shared.inputs import keep, name_omissions, read_catalogue
+from repros.cli.shared.inputs import keep, read_catalogue
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.signatures import load_index
 from repros.cli.shared.streams import echo, echo_json
-from repros.diagnose.match import SignatureIndex, log
-from repros.diagnose.match.hints import NAME
+from repros.diagnose.match import log
 from repros.model.errors import UnknownNameError
 from repros.model.settings import CatalogueLocations
 from repros.scripts.triage.answer import Answer, Certainty
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 ANSWERED, NOT_ANSWERED = 0, 1
 _COMMAND = "repros.cli.triage.command"
-_MATCH = Path(log.__file__).parent
 _TRIAGE = Path(__file__).parents[1] / "scripts" / "triage"
 
 
@@ -98,9 +97,7 @@ def _answer(found: Input, places: CatalogueLocations) -> Answer:
 def _answer_text(found: Input, places: CatalogueLocations) -> Answer:
     from repros.scripts.triage.log_answer import answer_log  # noqa: PLC0415 - see above
 
-    index, clashes = keep("signatures", places, partial(_read_index, places), [_MATCH, Path(__file__)], NAME)
-    name_omissions(places, clashes, is_empty=index.is_empty)
-    answer = answer_log(found, index, partial(read_catalogue, places))
+    answer = answer_log(found, load_index(places), partial(read_catalogue, places))
     if found.kind is InputKind.ISSUE:
         from repros.scripts.triage.issue_answer import complete_issue  # noqa: PLC0415 - see above
 
@@ -169,12 +166,6 @@ def _show(answer: Answer, *, as_json: bool) -> int:
         out = console()
         show_text(out, format_answer(answer, out.width))
     return ANSWERED if answer.certainty.is_answer else NOT_ANSWERED
-
-
-def _read_index(places: CatalogueLocations) -> tuple[SignatureIndex, tuple[str, ...]]:
-    """Return the index of the signatures, and a sentence for each script that was skipped."""
-    catalogue = read_catalogue(places)
-    return SignatureIndex(catalogue), catalogue.clashes
 
 
 def _read_uses(places: CatalogueLocations) -> tuple[FailureUses, ...]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from repros.diagnose.match import LogMatch
+from repros.diagnose.match.hang.calls import CollectiveCall
 from repros.diagnose.match.hang.disagree import DisagreementKind, RankDisagreement
 from repros.diagnose.match.hang.find import Hang, ranks_text
 from repros.diagnose.match.hang.sentences import call_text, hang_title, ranks_have
+from repros.diagnose.messages.explain import DEFAULT_SCRIPT
 from repros.scripts.triage.answer import Answer, Certainty, Section
-from repros.scripts.triage.failure_answer import next_commands
 from repros.scripts.triage.kind import Input
 
+_DUMPS = (
+    "dumps of all ranks: set TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, run again, and pass "
+    "the files /tmp/nccl_trace_rank_*"
+)
 _MEANINGS = {
     DisagreementKind.MISSING: "a rank that leaves the loop early: fewer batches, an exception that it swallows, an `if "
     "rank == 0` around a call of all ranks, or a process that has died",
@@ -26,7 +32,7 @@ _MEANINGS = {
 
 def answer_hang(given: Input, hang: Hang, match: LogMatch) -> Answer:
     """Return the answer to a hang; documented failures that wait in the same calls are possible ones."""
-    first = hang.disagreements[0] if hang.disagreements else None
+    first = next(iter((*hang.disagreements, *hang.mismatches)), None)
     repros = [candidate.repro for candidate in match.candidates]
     also = tuple(f"{repro.id} {repro.title} (possible)" for repro in repros)
     sections = [
@@ -34,19 +40,31 @@ def answer_hang(given: Input, hang: Hang, match: LogMatch) -> Answer:
         *([Section("likely", (_MEANINGS[first.kind],), most_lines=3)] if first else ()),
         Section("where", tuple(_locations(hang)), most_lines=4),
         *([Section("near", also, most_lines=2)] if also else ()),
-        *([Section("missing", tuple(hang.notes), most_lines=3)] if hang.notes else ()),
+        *([Section("missing", _missing(hang), most_lines=3)] if _missing(hang) else ()),
     ]
-    following = next_commands(repros[0])[:1] if repros else ()
-    is_known = bool(hang.roots or hang.circle) or (first is not None and first.kind is DisagreementKind.OTHER_CALL)
+    shows = tuple(f"repros show {repro.id}" for repro in repros[:1])
+    script = next(filter(None, (_script_of(call) for _, call in hang.last)), DEFAULT_SCRIPT)
+    watch = f"repros watch -- torchrun --nproc-per-node {max(len(hang.last), len(hang.reports), 2)} {script}"
+    is_known = bool(hang.roots or hang.suspects or hang.circle or hang.mismatches)
+    is_known |= first is not None and first.kind is DisagreementKind.OTHER_CALL
     certainty = Certainty.LIKELY if is_known else Certainty.POSSIBLE
     return Answer(
         given.kind,
         hang_title(hang),
         certainty,
         sections=tuple(sections),
-        next=(*following, "repros list hang"),
+        next=(watch, *shows),
         notes=match.notes,
     )
+
+
+def _missing(hang: Hang) -> tuple[str, ...]:
+    """Return what the evidence lacks; without dumps, how to get them."""
+    return hang.notes if hang.is_from_dumps else (_DUMPS, *hang.notes)
+
+
+def _script_of(call: CollectiveCall | None) -> str:
+    return PurePath(call.location.file).name if call and call.location else ""
 
 
 def _disagreement_sections(disagreement: RankDisagreement) -> Iterator[Section]:

@@ -17,14 +17,13 @@ from repros.diagnose.match import (
 )
 from repros.diagnose.match.hang import match_evidence
 from repros.diagnose.match.hang.dumps import read_dumps
-from repros.diagnose.match.log import LogLines
 from repros.diagnose.match.reasons import confidence_reason, shown_variants, versions_reason
 from repros.diagnose.messages.frames import UserFrame, own_frames
 from repros.model import Repro, Role
 from repros.model.affected import affected_text
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.failure_answer import cause_section, fix_sections, measured_section, next_commands, words_of
-from repros.scripts.triage.kind import Document, Input
+from repros.scripts.triage.kind import Input
 from repros.scripts.triage.message_answer import answer_message
 
 _LONGEST_MESSAGE = 110
@@ -43,7 +42,7 @@ def answer_log(given: Input, index: SignatureIndex, read_repros: Callable[[], It
     Raises:
         ReprosError: a log is empty or binary, or a dump cannot be read.
     """
-    lines = join_logs(given.documents) if given.documents else None
+    lines = log.join_logs([(one.name, one.raw) for one in given.documents]) if given.documents else None
     evidence = match_evidence(lines, read_dumps(given.dumps), _Lazy(read_repros), index=index)
     match = evidence.match
     if match.candidates and match.candidates[0].confidence is not Confidence.POSSIBLE:
@@ -66,23 +65,6 @@ class _Lazy:
 
     def __iter__(self) -> Iterator[Repro]:
         return iter(self._read())
-
-
-def join_logs(documents: Sequence[Document]) -> LogLines:
-    """Return the lines of all logs, one log after the other, with a note on where each begins.
-
-    Raises:
-        ReprosError: one is empty or binary.
-    """
-    logs = [log.decode_lines(document.raw, document.name) for document in documents]
-    if len(logs) == 1:
-        return logs[0]
-    raw, notes = b"", []
-    for document, lines in zip(documents, logs, strict=True):
-        first = raw.count(b"\n") + 1
-        notes += [f"{document.name} begins at line {first}.", *lines.notes]
-        raw += lines.raw.rstrip(b"\n") + b"\n\n"
-    return LogLines(raw, tuple(notes))
 
 
 def answer_candidate(given: Input, match: LogMatch) -> Answer:

@@ -1,0 +1,31 @@
+"""The index of the catalogue's signatures, cached for all commands that compare logs with it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from repros.cli.shared.inputs import keep, name_omissions, read_catalogue
+from repros.diagnose.match import SignatureIndex, log
+from repros.diagnose.match.hints import NAME
+from repros.model.settings import CatalogueLocations
+
+_CODE = Path(log.__file__).parent
+
+
+def load_index(places: CatalogueLocations) -> SignatureIndex:
+    """Return the index of catalogues, and report on stderr ignored scripts and stacks.
+
+    Raises:
+        ReprosError: there is no script.
+        HeaderError: a script's header is refused.
+    """
+    index, clashes = keep("signatures", places, partial(_read_index, places), [_CODE, Path(__file__)], NAME)
+    name_omissions(places, clashes, is_empty=index.is_empty)
+    return index
+
+
+def _read_index(places: CatalogueLocations) -> tuple[SignatureIndex, tuple[str, ...]]:
+    """Return the index of the signatures, and a sentence for each script that was skipped."""
+    catalogue = read_catalogue(places)
+    return SignatureIndex(catalogue), catalogue.clashes
