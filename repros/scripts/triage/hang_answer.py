@@ -35,9 +35,11 @@ def answer_hang(given: Input, hang: Hang, match: LogMatch) -> Answer:
     first = next(iter((*hang.disagreements, *hang.mismatches)), None)
     repros = [candidate.repro for candidate in match.candidates]
     also = tuple(f"{repro.id} {repro.title} (possible)" for repro in repros)
+    is_known = bool(hang.roots or hang.suspects or hang.circle or hang.mismatches)
+    is_known |= first is not None and first.kind is DisagreementKind.OTHER_CALL
     sections = [
         *(_disagreement_sections(first) if first else ()),
-        *([Section("likely", (_MEANINGS[first.kind],), most_lines=3)] if first else ()),
+        *([Section("likely" if is_known else "possible", (_MEANINGS[first.kind],))] if first else ()),
         Section("where", tuple(_locations(hang)), most_lines=4),
         *([Section("near", also, most_lines=2)] if also else ()),
         *([Section("missing", _missing(hang), most_lines=3)] if _missing(hang) else ()),
@@ -45,8 +47,6 @@ def answer_hang(given: Input, hang: Hang, match: LogMatch) -> Answer:
     shows = tuple(f"repros show {repro.id}" for repro in repros[:1])
     script = next(filter(None, (_script_of(call) for _, call in hang.last)), DEFAULT_SCRIPT)
     watch = f"repros watch -- torchrun --nproc-per-node {max(len(hang.last), len(hang.reports), 2)} {script}"
-    is_known = bool(hang.roots or hang.suspects or hang.circle or hang.mismatches)
-    is_known |= first is not None and first.kind is DisagreementKind.OTHER_CALL
     certainty = Certainty.LIKELY if is_known else Certainty.POSSIBLE
     return Answer(
         given.kind,

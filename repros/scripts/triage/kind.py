@@ -94,7 +94,7 @@ def recognise(words: Sequence[str], read_stdin: Callable[[], bytes]) -> Input:
         ReprosError: a file does not exist or cannot be read, or the files do not belong together.
     """
     if not words or all(word == "-" or _exists(word) for word in words):
-        found = _recognise_paths([Path(word) for word in words or ("-",)], read_stdin)
+        found = _recognise_paths(words or ("-",), read_stdin)
         if found is not None:
             return found
     if missing := next((word for word in words if word != "-" and not _exists(word) and _FILE_NAME.search(word)), ""):
@@ -129,20 +129,20 @@ def _missing_text(word: str, words: Sequence[str]) -> str:
     return f"{word} does not exist; name a file, or pipe a text to 'repros -'."
 
 
-def _recognise_paths(paths: Sequence[Path], read_stdin: Callable[[], bytes]) -> Input | None:
+def _recognise_paths(words: Sequence[str], read_stdin: Callable[[], bytes]) -> Input | None:
     """Return what existing paths are; None for one folder without anything that is known, whose name may be a word."""
-    found = [one for path in dict.fromkeys(paths) for one in _recognise_path(path, read_stdin)]
+    found = [one for path in dict.fromkeys(map(Path, words)) for one in _recognise_path(path, read_stdin)]
     kinds = {one.kind for one in found}
-    if not found and len(paths) == 1 and not _FILE_NAME.search(str(paths[0])):
+    if not found and len(words) == 1 and not _FILE_NAME.search(words[0]):
         return None
     if not found:
-        names = " ".join(map(str, paths))
+        names = " ".join(words)
         expected = "flight recorder dumps, logs, an environment or a lock"
         raise ReprosError(f"{names} has nothing that is known; expected a folder with {expected}.")
     if len(found) > 1 and not kinds <= {InputKind.LOG, InputKind.ISSUE}:
         names = " and ".join(sorted(f"{kind.value}" for kind in kinds))
         raise ReprosError(
-            f"{len(paths)} inputs ({names}) are not of one failure; give logs and dumps together, else one."
+            f"{len(words)} inputs ({names}) are not of one failure; give logs and dumps together, else one."
         )
     if len(found) == 1:
         return found[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from repros.diagnose.match import (
@@ -17,18 +16,18 @@ from repros.diagnose.match import (
 )
 from repros.diagnose.match.hang import match_evidence
 from repros.diagnose.match.hang.dumps import read_dumps
-from repros.diagnose.match.reasons import confidence_reason, shown_variants, versions_reason
+from repros.diagnose.match.reasons import WATCH, confidence_reason, shown_variants, versions_reason
 from repros.diagnose.messages.frames import UserFrame, own_frames
 from repros.model import Repro, Role
 from repros.model.affected import affected_text
-from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
+from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.failure_answer import cause_section, fix_sections, measured_section, next_commands, words_of
 from repros.scripts.triage.kind import Input
 from repros.scripts.triage.message_answer import answer_message
 
 _LONGEST_MESSAGE = 110
 """Characters of a message that fit on two lines; of a longer one, the part with its documented words is shown."""
-_BEFORE_FOCUS, _LONGEST_FOCUS = 30, 40
+_LONGEST_FOCUS = 40
 
 
 def answer_log(given: Input, index: SignatureIndex, read_repros: Callable[[], Iterable[Repro]]) -> Answer:
@@ -99,7 +98,7 @@ def _seen_text(link: ChainLink, failure: LogFailure, focus: str) -> str:
     ranks = f", {writers[0]}{f' and {len(writers) - 1} more' if writers[1:] else ''}" if writers else ""
     message = " ".join(link.raised.message.split())
     at = max(message.find(focus[:_LONGEST_FOCUS]), 0)
-    start = 0 if at + _LONGEST_FOCUS < _LONGEST_MESSAGE else message.rfind(" ", 0, at - _BEFORE_FOCUS) + 1
+    start = 0 if at + _LONGEST_FOCUS < _LONGEST_MESSAGE else at
     name = f"{link.raised.name.rpartition('.')[2]}: " if link.has_class else ""
     location = f"line {link.line}{ranks}: " if link.line else ""
     return f"{location}{name}{'[...] ' if start else ''}{message[start:]}"
@@ -123,7 +122,8 @@ def _releases_sections(candidate: Candidate) -> Iterator[Section]:
     if check.state is AffectedState.UNKNOWN and check.missing:
         yield Section("affects", (affected_text(check.ranges, repro.measurable),), most_lines=1)
     else:
-        yield Section("affects", (versions_reason(candidate),), most_lines=2)
+        stated = versions_reason(candidate).removeprefix("affected: ").removesuffix(" is affected")
+        yield Section("affects", (stated,), most_lines=2)
     yield from measured_section(repro)
     if check.state is AffectedState.UNKNOWN and check.missing:
         yield Section(
@@ -139,16 +139,12 @@ def _others_section(others: Sequence[Candidate]) -> Iterator[Section]:
 
 def _answer_unknown(given: Input, match: LogMatch) -> Answer:
     """Return the answer to a text without an error."""
-    names = [str(document.path) for document in given.documents if document.path]
-    title = "No error is in it." if not match.failures else "No documented failure, and no known words."
-    missing = "the text of the error: from the line `Traceback (most recent call last)` to the exception's message"
-    following = (f"repros list {shlex.quote(given.words[0])}",) if given.words else ()
-    del names
+    missing = "the text of the error, from the line `Traceback (most recent call last)` to the exception's message"
     return Answer(
         given.kind,
-        title,
+        "No error is in it",
         Certainty.UNKNOWN,
         sections=(Section("missing", (missing,)),),
-        next=(*following, "repros watch -- python train.py")[:MOST_COMMANDS],
+        next=(WATCH,),
         notes=match.notes,
     )

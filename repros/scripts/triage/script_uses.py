@@ -75,11 +75,13 @@ def failure_uses(repro: Repro) -> FailureUses | None:
     rest = [node for node in body if getattr(node, "name", "").casefold() not in variants]
     own = {f"def {definitions[name].name}" for name in ("failing", "fixed")}
     failing, fixed = (_uses_of([definitions[name]], names).keys() - own for name in ("failing", "fixed"))
-    context = frozenset({*_uses_of(rest, names), *failing})
+    shared = _uses_of(rest, names).keys()
+    context = frozenset(shared | failing)
     named = frozenset(
         use for use in context if words.issuperset(_WORD.findall(use.rpartition(":")[2].partition("=")[0]))
     )
-    return FailureUses(repro.id, repro.title, context, named, frozenset(failing - fixed), frozenset(fixed - failing))
+    removed, added = failing - fixed - shared, fixed - failing - shared
+    return FailureUses(repro.id, repro.title, context, named, frozenset(removed), frozenset(added))
 
 
 def find_resemblances(uses: Mapping[str, int], failures: Sequence[FailureUses]) -> list[Resemblance]:
