@@ -54,7 +54,8 @@ def _find(catalogue: Catalogue, name: str, places: CatalogueLocations) -> Repro:
     except UnknownNameError:
         listing = load_listing(places)
         having = [repro.summary["id"] for repro in listing.repros if repro.has_word(name)]
-        if not having:
+        is_part = any(name in repro.slug for repro in catalogue)  # the nearest name is suggested
+        if is_part or not having:
             raise
     more = f" and {len(having) - _MOST_NAMED} more" if len(having) > _MOST_NAMED else ""
     words = f"{', '.join(having[:_MOST_NAMED])}{more} {'has' if len(having) == 1 else 'have'} this word"

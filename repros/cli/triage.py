@@ -55,7 +55,7 @@ def triage(context: click.Context, given: tuple[str, ...], places: CatalogueLoca
     watched. `repros WHATEVER` is the same.
 
     `certain` and `likely` have the meaning of `repros match`. Without a documented failure, the answer is what the
-    words of the error say: its cause is likely if the user's own code in the log has it, else possible.
+    words of the error mean. Its cause is likely if the user's own code in the log has it, else possible.
 
     Exit code: 0 if there is an answer that is certain or likely, 1 if not, 2 if the input cannot be read; with COMMAND
     the exit code of `repros watch`.
@@ -139,7 +139,7 @@ def _watch(command: Sequence[str], places: CatalogueLocations) -> int:
 
 
 def _refuse_misspelt(group: click.Context, words: Sequence[str]) -> None:
-    """Refuse words that no failure has, and of which the first looks like a command.
+    """Refuse words that no failure has, and of which the first is like a command.
 
     Raises:
         UnknownNameError: it does.

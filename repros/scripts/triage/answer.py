@@ -24,6 +24,7 @@ _IMPORTANCE = (
     "check",
     "says",
     "missing",
+    "apart",
     "or",
     "affects",
     "stated",
@@ -96,7 +97,7 @@ class Answer:
     """A sentence for each omission."""
 
     @property
-    def mark(self) -> str:
+    def subtitle(self) -> str:
         """The id and the certainty, as far as they say something about the title."""
         is_fact = self.certainty is Certainty.CERTAIN and self.kind in _FACTS
         stated = [] if is_fact or self.certainty is Certainty.UNKNOWN else [self.certainty.value]

@@ -1,4 +1,4 @@
-"""The kinds of input of `repros triage`, told apart by content.
+"""The kinds of input of `repros triage`, recognised by content.
 
 A name decides only where the content cannot: words that are no file, and the formats that `repros audit` reads.
 """

@@ -79,7 +79,7 @@ def answer_candidate(given: Input, match: LogMatch) -> Answer:
         *where_section(own_frames(best.failure)),
         Section("sure", (confidence_reason(candidate),), most_lines=2),
         *_releases_sections(candidate),
-        *_others_section(others),
+        *_others_section(candidate, others),
     )
     certainty = Certainty(candidate.confidence.value)
     return Answer(given.kind, repro.title, certainty, repro.id, sections, next_commands(repro), match.notes)
@@ -131,7 +131,10 @@ def _releases_sections(candidate: Candidate) -> Iterator[Section]:
         )
 
 
-def _others_section(others: Sequence[Candidate]) -> Iterator[Section]:
+def _others_section(candidate: Candidate, others: Sequence[Candidate]) -> Iterator[Section]:
+    """Yield the other documented failures that it may be, and how to distinguish them."""
+    if candidate.alternatives and (difference := candidate.repro.sections.get("Apart")):
+        yield Section("apart", (difference,), most_lines=2)
     if others:
         texts = tuple(f"{other.repro.id} {other.repro.title} ({other.confidence})" for other in others)
         yield Section("also", texts, most_lines=2)

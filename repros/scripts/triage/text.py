@@ -40,16 +40,16 @@ def format_answer(answer: Answer, width: int) -> Text:
 
 def _title_lines(answer: Answer, width: int) -> Iterator[Text]:
     """Yield the title, behind it the id and the certainty."""
-    mark = answer.mark
+    subtitle = answer.subtitle
     *before, last = wrap(answer.title, width)
     yield from (Text(line, "bold") for line in before)
-    if not mark:
+    if not subtitle:
         yield Text(last, "bold")
-    elif len(last) + 3 + len(mark) <= width:
-        yield Text(f"{last}   ", "bold").append(mark, _STYLES[answer.certainty])
+    elif len(last) + 3 + len(subtitle) <= width:
+        yield Text(f"{last}   ", "bold").append(subtitle, _STYLES[answer.certainty])
     else:
         yield Text(last, "bold")
-        yield Text(mark, _STYLES[answer.certainty])
+        yield Text(subtitle, _STYLES[answer.certainty])
 
 
 def _fit(sections: tuple[Section, ...], room: int, width: int) -> Iterator[list[Text]]:

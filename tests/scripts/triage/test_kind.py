@@ -1,4 +1,4 @@
-"""The kinds of input, told apart by content."""
+"""The kinds of input, recognised by content."""
 
 from __future__ import annotations
 
