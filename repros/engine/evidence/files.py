@@ -227,17 +227,6 @@ def _read_tables(file: Path) -> Iterator[tuple[Unit, dict[str, Any], dict[str, V
                 yield Unit(file.parent.name, file.stem, Device(device), strategy), table, variants
 
 
-def read_verdicts(file: Path, variant: str) -> Iterator[tuple[Mapping[str, str], Verdict]]:
-    """Yield the versions and the verdict of a variant for each measured unit of a file, without its ledger.
-
-    Raises:
-        ReprosError: the file is damaged.
-    """
-    for _, table, variants in _read_tables(file):
-        if variant in variants:
-            yield table["versions"], variants[variant].verdict
-
-
 @contextlib.contextmanager
 def _refusing_damage(file: Path) -> Iterator[None]:
     try:

@@ -7,15 +7,15 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from repros.diagnose.match.hint_files import hints_of
-from repros.engine.evidence.seen import seen_releases
+from repros.diagnose.match.hints import Hints
+from repros.engine.seen_releases import seen_releases
 from repros.engine.variant_diff import variant_diff
 from repros.model import Repro, Role, Variant
 from repros.model.affected import affected_text
-from repros.model.packages import format_requirement
 from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.kind import InputKind
 
+NO_HINTS = Hints()
 _LONGEST_CODE = 68
 """Characters of a line of a diff: longer ones do not fit next to a label in 80 columns."""
 _MOST_CODE = 4
@@ -30,7 +30,7 @@ def describe_failure(repro: Repro) -> Answer:
         *fix_sections(repro, works),
         cause_section(repro),
         Section("shows", (str(repro.failing.signature),), most_lines=2),
-        Section("affects", (affected_text(repro.affected, repro.measurable),), most_lines=2),
+        Section("affects", (affected_text(repro.affected, () if repro.affected else repro.measurable),), most_lines=2),
         *measured_section(repro),
     )
     return Answer(InputKind.ID, repro.title, Certainty.CERTAIN, repro.id, sections, next_commands(repro))
@@ -50,17 +50,20 @@ def measured_section(repro: Repro) -> Iterator[Section]:
         yield Section("measured", ("; ".join(filter(None, [fails, returns])),), most_lines=2)
 
 
-def fix_sections(repro: Repro, variants: Sequence[Variant], message: str = "") -> Iterator[Section]:
+def fix_sections(
+    repro: Repro, variants: Sequence[Variant], hints: Hints = NO_HINTS, message: str = ""
+) -> Iterator[Section]:
     """Yield the recommended fix as a diff if it is short, and the other fixes.
 
     Args:
         repro: the failure.
         variants: its variants that work.
-        message: the text of the error, for fixes with its words.
+        hints: those of the failure, with the fixes that have words of the message.
+        message: the text of the error.
     """
     if not variants:
         return
-    filled = dict(_filled_fixes(repro, message))
+    filled = dict(_filled_fixes(hints, message))
     first, *others = sorted(variants, key=lambda variant: (variant.name != "fixed", variant.name not in filled))
     if lines := [filled[first.name]] if first.name in filled else _diff_lines(repro, first):
         yield Section("fix", tuple(lines), is_code=True, most_lines=_MOST_CODE)
@@ -71,22 +74,22 @@ def fix_sections(repro: Repro, variants: Sequence[Variant], message: str = "") -
         yield Section("or", tuple(texts), most_lines=_MOST_OTHERS)
 
 
-def words_of(repro: Repro, message: str) -> dict[str, str]:
+def words_of(hints: Hints, message: str) -> dict[str, str]:
     """Return the words of a message that the fixes of a failure name, by their names."""
-    found = (re.search(pattern, message) for pattern in hints_of(repro).reads)
+    found = (re.search(pattern, message) for pattern in hints.reads)
     return {name: value for match in found if match for name, value in match.groupdict().items() if value}
 
 
-def _filled_fixes(repro: Repro, message: str) -> Iterator[tuple[str, str]]:
+def _filled_fixes(hints: Hints, message: str) -> Iterator[tuple[str, str]]:
     """Yield the variants whose line of code in the hints can be filled with words of the message, with that line."""
-    words = words_of(repro, message)
-    for variant, template in hints_of(repro).fixes:
+    words = words_of(hints, message)
+    for variant, template in hints.fixes:
         with contextlib.suppress(KeyError):
             yield variant, template.format_map(words)
 
 
 def _about(repro: Repro, variant: Variant) -> str:
-    needs = ", ".join(map(format_requirement, repro.own_requirements(variant)))
+    needs = ", ".join(map(str, repro.own_requirements(variant)))
     return f"{variant.about} (needs {needs})" if needs else variant.about
 
 
@@ -99,7 +102,7 @@ def _diff_lines(repro: Repro, variant: Variant) -> list[str]:
     body = _dedented(changed)
     if not body or len(body) > _MOST_CODE or max(map(len, body)) > _LONGEST_CODE:
         return []
-    needs = ", ".join(map(format_requirement, repro.own_requirements(variant)))
+    needs = ", ".join(map(str, repro.own_requirements(variant)))
     note = f"   # {needs}"
     if needs and len(body[-1]) + len(note) <= _LONGEST_CODE:
         body[-1] += note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from repros.diagnose.match import (
     AffectedState,
@@ -15,7 +16,6 @@ from repros.diagnose.match import (
     log,
 )
 from repros.diagnose.match.hang import match_evidence
-from repros.diagnose.match.hang.dumps import read_dumps
 from repros.diagnose.match.reasons import WATCH, confidence_reason, shown_variants, versions_reason
 from repros.diagnose.messages.frames import UserFrame, own_frames
 from repros.model import Repro, Role
@@ -24,6 +24,9 @@ from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.failure_answer import cause_section, fix_sections, measured_section, next_commands, words_of
 from repros.scripts.triage.kind import Input
 from repros.scripts.triage.message_answer import answer_message
+
+if TYPE_CHECKING:
+    from repros.diagnose.match.hang.calls import Dump
 
 _LONGEST_MESSAGE = 110
 """Characters of a message that fit on two lines; of a longer one, the part with its documented words is shown."""
@@ -42,7 +45,7 @@ def answer_log(given: Input, index: SignatureIndex, read_repros: Callable[[], It
         ReprosError: a log is empty or binary, or a dump cannot be read.
     """
     lines = log.join_logs([(one.name, one.raw) for one in given.documents]) if given.documents else None
-    evidence = match_evidence(lines, read_dumps(given.dumps), _Lazy(read_repros), index=index)
+    evidence = match_evidence(lines, _read_dumps(given), _Lazy(read_repros), index=index)
     match = evidence.match
     if match.candidates and match.candidates[0].confidence is not Confidence.POSSIBLE:
         return answer_candidate(given, match)
@@ -54,6 +57,14 @@ def answer_log(given: Input, index: SignatureIndex, read_repros: Callable[[], It
     if match.candidates and not (explained and explained.certainty.is_answer):
         return answer_candidate(given, match)
     return explained or _answer_unknown(given, match)
+
+
+def _read_dumps(given: Input) -> tuple[Dump, ...]:
+    if not given.dumps:
+        return ()
+    from repros.diagnose.match.hang.dumps import read_dumps  # noqa: PLC0415 - few failures have dumps
+
+    return read_dumps(given.dumps)
 
 
 class _Lazy:
@@ -71,7 +82,7 @@ def answer_candidate(given: Input, match: LogMatch) -> Answer:
     candidate, *others = match.candidates
     repro, best = candidate.repro, candidate.occurrences[0]
     message = "\n".join(link.raised.message for link in best.failure.links)
-    fixes = tuple(fix_sections(repro, shown_variants(candidate, Role.WORKS), message))
+    fixes = tuple(fix_sections(repro, shown_variants(candidate, Role.WORKS), best.hints, message))
     sections = (
         Section("seen", (_seen_text(best.link, best.failure, _focus(candidate)),), most_lines=2),
         cause_section(repro),
@@ -88,7 +99,7 @@ def answer_candidate(given: Input, match: LogMatch) -> Answer:
 def _focus(candidate: Candidate) -> str:
     """Return the part of the message that matters: the words for a fix, else the documented words."""
     best = candidate.occurrences[0]
-    words = words_of(candidate.repro, best.link.raised.message)
+    words = words_of(best.hints, best.link.raised.message)
     return next(iter(words.values()), best.match.matched_text.partition("{")[0])
 
 
@@ -120,7 +131,7 @@ def _releases_sections(candidate: Candidate) -> Iterator[Section]:
     """Yield what was measured on which releases, whether those of the log are affected, and which are missing."""
     check, repro = candidate.affected, candidate.repro
     if check.state is AffectedState.UNKNOWN and check.missing:
-        yield Section("affects", (affected_text(check.ranges, repro.measurable),), most_lines=1)
+        yield Section("affects", (affected_text(check.ranges, () if check.ranges else repro.measurable),), most_lines=1)
     else:
         stated = versions_reason(candidate).removeprefix("affected: ").removesuffix(" is affected")
         yield Section("affects", (stated,), most_lines=2)

@@ -1,15 +1,24 @@
-"""The releases of a package with which one failure was measured, read without the evidence of all others."""
+"""The releases of a package with which one failure was measured.
+
+It reads the few files of the failure itself: the import of `repros.engine.evidence` takes as long as a whole answer.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
-from repros.engine.evidence.files import read_verdicts
 from repros.model import Repro
 from repros.model.settings import EVIDENCE
+
+FAILING = frozenset({"reproduced", "regressed", "unfixed"})
+"""The verdicts that show a failure."""
+CLEAN = frozenset({"clean", "gone"})
+"""The verdicts of a run to the end."""
 
 
 class SeenReleases(NamedTuple):
@@ -27,12 +36,22 @@ def seen_releases(repro: Repro) -> SeenReleases:
     folder = EVIDENCE if repro.origin.folder is None else repro.origin.folder / "evidence"
     failing, clean = set[str](), set[str]()
     for file in sorted(folder.glob(f"*/{repro.id}.toml")):
-        for versions, verdict in read_verdicts(file, "failing"):
-            if version := versions.get(package):
-                failing |= {version} if verdict.shows_failure else set()
-                clean |= {version} if verdict.ran_clean else set()
+        for version, verdict in _measured(file, package):
+            failing |= {version} if verdict in FAILING else set()
+            clean |= {version} if verdict in CLEAN else set()
     ordered = sorted(failing | clean, key=_release)
     return SeenReleases(package, tuple(_spans(ordered, failing)), tuple(_spans(ordered, clean - failing)))
+
+
+def _measured(file: Path, package: str) -> Iterator[tuple[str, str]]:
+    """Yield the release of a package and the verdict of the failing variant of each measured unit; none of damage."""
+    try:
+        for strategies in tomllib.loads(file.read_text(encoding="utf-8")).values():
+            for table in strategies.values():
+                if package in table["versions"] and "failing" in table["seen"]:
+                    yield table["versions"][package], table["seen"]["failing"]["verdict"]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return  # `repros matrix` reports it; an answer does without
 
 
 def _spans(ordered: Sequence[str], chosen: Collection[str]) -> Iterator[str]:
