@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +23,8 @@ from repros.model.settings import CatalogueLocations
 from repros.text.styled import Text
 
 if TYPE_CHECKING:
+    from repros.diagnose.messages import Explanation
+    from repros.diagnose.messages.nearest import NearFailure
     from repros.model import Repro
 
 FOUND, NOT_FOUND = 0, 1
@@ -40,10 +43,17 @@ FOUND, NOT_FOUND = 0, 1
     metavar="PATH",
     help="Environment for --confirm, and for versions that the log does not state.",
 )
+@click.option("--verbose", is_flag=True, help="Quote the line that contradicts each ruled out failure.")
 @json_option
 @catalogue_option
 def match(
-    files: tuple[Path, ...], python: Path | None, places: CatalogueLocations, *, confirm: bool, as_json: bool
+    files: tuple[Path, ...],
+    python: Path | None,
+    places: CatalogueLocations,
+    *,
+    confirm: bool,
+    verbose: bool,
+    as_json: bool,
 ) -> int:
     """Find the documented failures in a log or traceback, and the ranks that cause a hang.
 
@@ -56,6 +66,9 @@ def match(
     class and message match, and the call stack if the repro names frames. `possible`: the log shows a part of this (of
     the message, no class, no traceback, a warning), several failures have the same message, or the versions are outside
     the affected range. `ruled out`: a line of the log contradicts the failure.
+
+    Without a documented failure, the report says what the words of each error mean: the numbers and names in it, the
+    innermost line of your own code, and the causes that public threads have, with a check and a fix for each.
 
     DUMP is a rank's dump by PyTorch's flight recorder, as pickle or JSON, or a folder of dumps. They are recognised by
     content, and a pickle is never executed. Dumps, and lines of the NCCL watchdog in a log, show which ranks did not
@@ -77,19 +90,16 @@ def match(
     lines = log.join_logs([(_log_name(file), _read_log(file)) for file in logs]) if logs else None
     evidence = match_evidence(lines, read_dumps(dumps), _repros(places), environment, index)
     found, hangs = evidence.match, evidence.hangs
+    unmatched = _explain(evidence, lines, logs, places)
     ids = [candidate.repro.id for candidate in found.candidates]
     if as_json:
-        from repros.diagnose.match.hang.json_format import hang_to_json  # noqa: PLC0415 - text needs none of it
-        from repros.diagnose.match.json_format import match_to_json  # noqa: PLC0415 - the same
-
         confirmed = (
             run_candidates(read_catalogue(places), ids, python, quiet=True) if python is not None and ids else []
         )
-        values = {**match_to_json(found), "hangs": list(map(hang_to_json, hangs))}
-        echo_json({**values, **({"confirmed": confirmed} if confirm else {})})
+        echo_json({**_to_json(evidence, unmatched), **({"confirmed": confirmed} if confirm else {})})
     else:
         out = console()
-        show_text(out, _report(evidence, out.width))
+        show_text(out, _report(evidence, unmatched, out.width, verbose=verbose))
         if python is not None:
             out.show()
             show_text(out, f"confirming {', '.join(ids)}" if ids else "nothing to confirm: no candidate.", "bold")
@@ -98,17 +108,75 @@ def match(
     return FOUND if found.candidates or any(hang.has_findings for hang in hangs) else NOT_FOUND
 
 
-def _report(evidence: EvidenceMatch, width: int) -> Text:
-    """Return the whole report: the hangs, then the documented failures, if there is a log or a candidate."""
+@dataclass(frozen=True)
+class _Unmatched:
+    """What a log says that shows no documented failure."""
+
+    explanations: tuple[Explanation, ...] = ()
+    near: tuple[NearFailure, ...] = ()
+    script: Path | None = None
+    """The file, if it is a Python script and no log."""
+
+    def lines(self, width: int) -> Sequence[Text]:
+        """Return it as lines of at most `width` columns; empty if it says nothing."""
+        if self.script is not None:
+            run = [f"repros watch -- python {self.script}", f"repros try {self.script}"]
+            return [Text(f"{self.script} is a Python script, not a log; run it:", "bold"), *map(Text, run)]
+        if not self.explanations:
+            return ()
+        from repros.diagnose.messages.text import unmatched_lines  # noqa: PLC0415 - a match needs none of it
+
+        return [*unmatched_lines(self.explanations, self.near, width)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as keys of the report."""
+        from repros.diagnose.messages.json_format import explanations_to_json  # noqa: PLC0415 - text needs none of it
+
+        return explanations_to_json(self.explanations, self.near)
+
+
+def _explain(
+    evidence: EvidenceMatch, lines: log.LogLines | None, files: Sequence[Path], places: CatalogueLocations
+) -> _Unmatched:
+    """Explain a log without a documented failure by the words of its messages."""
+    if evidence.match.candidates or lines is None:
+        return _Unmatched()
+    from repros.cli.shared.signatures import load_words  # noqa: PLC0415 - a match needs none of it
+    from repros.diagnose.messages import explain  # noqa: PLC0415 - a match needs none of it
+
+    explanations = explain(evidence.match.failures, lines)
+    if len(files) == 1 and files[0].suffix == ".py" and not evidence.match.failures:
+        return _Unmatched(script=files[0])
+    if not explanations:
+        return _Unmatched()
+    ruled_out = {out.entry.repro.id for out in evidence.match.ruled_out}
+    near = load_words(places).find(explanations[0].link.raised.message)
+    return _Unmatched(explanations, tuple(failure for failure in near if failure.id not in ruled_out))
+
+
+def _to_json(evidence: EvidenceMatch, unmatched: _Unmatched) -> dict[str, Any]:
+    from repros.diagnose.match.hang.json_format import hang_to_json  # noqa: PLC0415 - text needs none of it
+    from repros.diagnose.match.json_format import match_to_json  # noqa: PLC0415 - the same
+
+    hangs = list(map(hang_to_json, evidence.hangs))
+    return {**match_to_json(evidence.match), **unmatched.to_json(), "hangs": hangs}
+
+
+def _report(evidence: EvidenceMatch, unmatched: _Unmatched, width: int, *, verbose: bool) -> Text:
+    """Return the whole report: the hangs, then the documented failures, if there is a log or a candidate.
+
+    After a hang, a log without an exception has nothing more to say.
+    """
     parts = []
     if evidence.hangs:
         from repros.diagnose.match.hang.text import format_hang  # noqa: PLC0415 - few logs have a hang
 
         parts += [format_hang(hang, width) for hang in evidence.hangs]
-    if evidence.has_log or evidence.match.candidates:
+    if (evidence.has_log and (evidence.match.failures or not evidence.hangs)) or evidence.match.candidates:
         from repros.diagnose.match.text import format_match  # noqa: PLC0415 - JSON needs none of it
 
-        parts.append(format_match(evidence.match, width))
+        shown = unmatched.lines(width)
+        parts.append(format_match(evidence.match, width, shown, show_ruled_out=verbose))
     return Text("\n\n").join(parts)
 
 

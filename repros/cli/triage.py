@@ -23,6 +23,7 @@ from repros.scripts.triage.answer import Answer, Certainty
 from repros.scripts.triage.kind import Input, InputKind, recognise
 
 if TYPE_CHECKING:
+    from repros.diagnose.messages.nearest import NearFailure
     from repros.scripts.triage.script_uses import FailureUses
 
 ANSWERED, NOT_ANSWERED = 0, 1
@@ -97,7 +98,8 @@ def _answer(found: Input, places: CatalogueLocations) -> Answer:
 def _answer_text(found: Input, places: CatalogueLocations) -> Answer:
     from repros.scripts.triage.log_answer import answer_log  # noqa: PLC0415 - see above
 
-    answer = answer_log(found, load_index(places), partial(read_catalogue, places))
+    repros, near = partial(read_catalogue, places), partial(_find_near, places)
+    answer = answer_log(found, load_index(places), repros, near)
     if found.kind is InputKind.ISSUE:
         from repros.scripts.triage.issue_answer import complete_issue  # noqa: PLC0415 - see above
 
@@ -105,6 +107,12 @@ def _answer_text(found: Input, places: CatalogueLocations) -> Answer:
     if found.words and answer.certainty is Certainty.UNKNOWN and len(found.words[0]) < _LONGEST_SEARCH:
         return _search(found.words, places)
     return answer
+
+
+def _find_near(places: CatalogueLocations, message: str) -> tuple[NearFailure, ...]:
+    from repros.cli.shared.signatures import load_words  # noqa: PLC0415 - few messages need it
+
+    return load_words(places).find(message)
 
 
 _LONGEST_SEARCH = 80

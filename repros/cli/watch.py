@@ -18,7 +18,7 @@ from repros.diagnose.watch.identify import Identified
 from repros.diagnose.watch.json_format import JsonLines
 from repros.diagnose.watch.names import FIRST_NAN, refuse_unknown_checks
 from repros.diagnose.watch.report import Report
-from repros.diagnose.watch.text import format_finding, format_summary
+from repros.diagnose.watch.text import format_crash, format_finding, format_summary
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
 from repros.simulate import variables
@@ -93,6 +93,8 @@ def watch(
     also = FIRST_NAN if first_nan else ()
     code = session.run(command, session.SessionOptions(every, only, skip, interpreter, simulated, also), report.take)
     report.finish()
+    for line in format_crash(report.crash, out.width):
+        show_text(out, line)
     for line in format_summary(report):
         show_text(out, line)
     if lines is not None:

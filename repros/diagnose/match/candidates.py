@@ -142,8 +142,13 @@ def sort_candidates(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def _is_supported(occurrence: Occurrence, log_words: frozenset[str]) -> bool:
-    """Whether an occurrence counts: a common message or a symptom needs a call or a word of the repro."""
+    """Whether an occurrence counts.
+
+    A common message or a symptom needs a call or a word of the repro, and an exception without a message needs a call.
+    """
     match = occurrence.match
+    if not occurrence.link.raised.message:  # a class alone is no agreement
+        return bool(occurrence.evidence) or occurrence.in_own_script
     needs_support = match.is_common or (match.is_symptom and occurrence.hints.needs_more)
     has_words = not occurrence.names_frames and _count_words(occurrence, log_words) > 0
     return not needs_support or bool(occurrence.evidence) or has_words

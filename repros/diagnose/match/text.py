@@ -28,15 +28,22 @@ _ROLE_LABELS = {Role.WORKS: "works", Role.DOES_NOT_FIX: "does not"}
 _POSSIBLE_ROLE_LABELS = {Role.WORKS: "would fix", Role.DOES_NOT_FIX: "would not"}
 
 
-def format_match(match: LogMatch, width: int) -> Text:
-    """Return the whole report in at most `width` columns; only names and links may be longer."""
+def format_match(match: LogMatch, width: int, unmatched: Sequence[Text] = (), *, show_ruled_out: bool = False) -> Text:
+    """Return the whole report in at most `width` columns; only names and links may be longer.
+
+    Args:
+        match: the failures.
+        width: columns.
+        unmatched: lines to show if there is no candidate, in place of the exceptions alone.
+        show_ruled_out: whether to say why each repro was ruled out.
+    """
     lines: list[Text] = []
     for candidate in match.candidates:
         lines += [*_candidate_lines(candidate, width), Text()]
     if not match.candidates:
-        lines += _unknown_lines(match, width)
-    lines += entries("ruled out", map(_ruled_out_text, match.ruled_out), width)
-    if not match.candidates:
+        lines += unmatched or _unknown_lines(match, width)
+    lines += entries("ruled out", _ruled_out_texts(match.ruled_out, in_full=show_ruled_out), width)
+    if not match.candidates and not unmatched:
         lines += [*entries("next", next_without_candidates(match), width), Text()]
     lines += [Text(line, "yellow") for note in match.notes for line in wrap(note, width)]
     while lines and not lines[-1].plain:
@@ -74,16 +81,16 @@ def _variant_text(repro: Repro, variant: Variant) -> str:
 
 def _occurrences_text(occurrences: Sequence[Occurrence]) -> str:
     best, *others = occurrences
-    text = _exception_text(best.link, best.failure)
+    text = exception_text(best.link, best.failure)
     return f"{text} (and {count(len(others), 'time')} more)" if others else text
 
 
-def _exception_text(link: ChainLink, failure: LogFailure) -> str:
+def exception_text(link: ChainLink, failure: LogFailure) -> str:
     """Return `line 12, rank 1: RuntimeError: the message on one line`."""
     writers = f", {_writers_text(failure.writers)}" if failure.writers else ""
     message = " ".join(link.raised.message.split())
     if len(message) > _LONGEST_MESSAGE:
-        message = message[:_LONGEST_MESSAGE] + " [...]"
+        message = f"{message[: _LONGEST_MESSAGE // 2]} [...] {message[-_LONGEST_MESSAGE // 2 :]}"
     parts = [link.raised.name if link.has_class else "", message]
     location = f"line {link.line}{writers}" if link.line else f"{_writers_text(failure.writers)}, by its dump"
     return f"{location}: {': '.join(filter(None, parts))}"
@@ -100,19 +107,25 @@ def _unknown_lines(match: LogMatch, width: int) -> Iterator[Text]:
     """Yield the exceptions of a log that shows no known repro."""
     from repros.engine.causes import is_consequence  # noqa: PLC0415 - its expressions take long to compile
 
-    yield Text("No known repro.", "bold")
+    yield Text("No documented failure.", "bold")
     exceptions = [(link, failure) for failure in match.failures for link in failure.links]
     causes = [(link, failure) for link, failure in exceptions if not is_consequence(link.raised)]
     if causes:
-        texts = [_exception_text(link, failure) for link, failure in causes[:_MOST_EXCEPTIONS]]
+        texts = [exception_text(link, failure) for link, failure in causes[:_MOST_EXCEPTIONS]]
         if len(causes) > _MOST_EXCEPTIONS:
             texts.append(f"and {count(len(causes) - _MOST_EXCEPTIONS, 'exception')} more")
     elif exceptions:
         hint = "This error means that another process failed first; the cause is in that process's log."
-        texts = [_exception_text(*exceptions[0]), hint]
+        texts = [exception_text(*exceptions[0]), hint]
     else:
         texts = ["none: the log has no traceback"]
     yield from entries("exception", texts, width)
+
+
+def _ruled_out_texts(ruled_out: Sequence[RuledOut], *, in_full: bool) -> list[str]:
+    if in_full or not ruled_out:
+        return [_ruled_out_text(out) for out in ruled_out]
+    return [f"{', '.join(out.entry.repro.id for out in ruled_out)} (--verbose: why)"]
 
 
 def _ruled_out_text(out: RuledOut) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -11,8 +11,19 @@ from repros.diagnose.match.failures import ChainLink, LogFailure
 from repros.diagnose.messages.derived import derive
 from repros.diagnose.messages.family import Cause, MessageFamily, load_families
 from repros.diagnose.messages.frames import UserFrame, own_frames
+from repros.model import Raised
 
 DEFAULT_SCRIPT = "train.py"
+MOST_EXPLAINED = 200
+"""Failures of one log; more of them are repetitions with other numbers."""
+_MOST_PASTED = 2_000
+"""Lines of a text without an exception that are searched for the words of families."""
+_ROOT_CAUSE = "Root Cause (first observed failure)"
+"""The line of torchrun's report after which it names the rank."""
+_ROOT_RANK = re.compile(r"rank +: (\d+) \(local_rank")
+
+Lines = Iterable[tuple[int, str]]
+"""The lines of a log with their numbers; iterable any number of times."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +33,8 @@ class PossibleCause:
     cause: Cause
     """With the message's own words filled in."""
     evidence: str = ""
-    """The part of the user's code, the frame or the words of the message that speak for it; without one, the cause is
-    only possible."""
+    """The user's code, the frame or the words of the message that are evidence for it; without any, the cause is only
+    possible."""
 
     @property
     def is_likely(self) -> bool:
@@ -43,39 +54,79 @@ class Explanation:
     facts: tuple[str, ...]
     """What the message says, in sentences without their full stop."""
     causes: tuple[PossibleCause, ...]
-    """The likely ones first, then in the order in which public threads have them."""
+    """The likely ones first, then in the order in which public threads have them; those that the message's numbers do
+    not show come last."""
     frame: UserFrame | None
     """The innermost frame of the user's own code."""
     is_consequence: bool
     """Whether the exception only reports that another process failed."""
+    is_first: bool
+    """Whether torchrun reports that this rank failed first."""
     next: tuple[str, ...]
     """Commands that work as they stand, if the program is where the log has it."""
     script: str
     """The program that the log names, else `train.py`."""
 
 
-def explain(failures: Sequence[LogFailure], families: Sequence[MessageFamily] | None = None) -> tuple[Explanation, ...]:
-    """Explain failures, in the order of the log; those that only report another process's failure come last.
+def explain(
+    failures: Sequence[LogFailure], log: Lines = (), families: Sequence[MessageFamily] | None = None
+) -> tuple[Explanation, ...]:
+    """Explain failures: first the rank that torchrun names as the first, then the others in the order of the log.
+
+    Failures that only report another process's failure follow, and warnings come last. In a text without an exception,
+    the lines with the words of a family are explained.
 
     Args:
         failures: the failures of a log.
+        log: its lines, for what is printed in front of an exception, such as a kernel's assertion.
         families: the message families; the project's own if not given.
     """
+    families = load_families() if families is None else families
+    root = _root_rank(log) if len(failures) > 1 else None
+    explained = [
+        _explain(failure, log, families, root)
+        for failure in (failures or [*_pasted_failures(log, families)])[:MOST_EXPLAINED]
+    ]
+    return tuple(sorted(explained, key=_order))
+
+
+def _order(explanation: Explanation) -> tuple[bool, bool, bool]:
+    return is_warning(explanation.link), explanation.is_consequence, not explanation.is_first
+
+
+def is_warning(link: ChainLink) -> bool:
+    """Whether an exception's class is that of a warning."""
+    return link.raised.type.endswith("Warning")
+
+
+def _root_rank(log: Lines) -> str | None:
+    """Return the rank that torchrun reports as the first that failed."""
+    lines = iter(log)
+    if not any(_ROOT_CAUSE in text for _, text in lines):
+        return None
+    return next((found[1] for _, text in lines if (found := _ROOT_RANK.search(text))), None)
+
+
+def _pasted_failures(log: Lines, families: Sequence[MessageFamily]) -> Iterator[LogFailure]:
+    """Yield a failure without a class for each message of a family in a text, the first of each family."""
+    left = {family.name: family for family in families}
+    for count, (number, text) in enumerate(log):
+        if count >= _MOST_PASTED:
+            return
+        for family in [family for family in left.values() if family.search("", text) is not None]:
+            del left[family.name]
+            link = ChainLink(Raised("", (), text.strip(), ()), number, has_traceback=False, has_class=False)
+            yield LogFailure((link,), ())
+
+
+def _explain(failure: LogFailure, log: Lines, families: Sequence[MessageFamily], root: str | None) -> Explanation:
     from repros.engine.causes import is_consequence  # noqa: PLC0415 - its expressions take long to compile
 
-    families = load_families() if families is None else families
-    explained = [
-        _explain(failure, families, is_consequence=all(is_consequence(link.raised) for link in failure.links))
-        for failure in failures
-    ]
-    return tuple(sorted(explained, key=lambda explanation: explanation.is_consequence))
-
-
-def _explain(failure: LogFailure, families: Sequence[MessageFamily], *, is_consequence: bool) -> Explanation:
-    link, family, groups = _find_family(failure, families)
+    own = [link for link in failure.links if not is_consequence(link.raised)]
+    link, family, groups = _find_family(own or failure.links, families)
     frames = own_frames(failure)
     script = _script_of(frames)
-    words = {**groups, "script": script}
+    words = {"script": script, **(_read_log(family, log) if family else {}), **groups}
     return Explanation(
         failure,
         link,
@@ -83,26 +134,37 @@ def _explain(failure: LogFailure, families: Sequence[MessageFamily], *, is_conse
         tuple(_fill_all(family.facts, words)) if family else (),
         tuple(_causes(family, failure, frames, words)) if family else (),
         frames[0] if frames else None,
-        is_consequence,
+        not own,
+        root is not None and any(re.search(rf"rank {root}$", label) for label in failure.writers),
         tuple(_fill_all(family.next, words)) if family else (),
         script,
     )
 
 
 def _find_family(
-    failure: LogFailure, families: Sequence[MessageFamily]
+    links: Sequence[ChainLink], families: Sequence[MessageFamily]
 ) -> tuple[ChainLink, MessageFamily | None, dict[str, str]]:
     """Return the outermost exception with the words of a family, else the innermost one."""
-    from repros.engine.causes import is_consequence  # noqa: PLC0415 - as above
-
-    own = [link for link in failure.links if not is_consequence(link.raised)] or list(failure.links)
-    for link in own:
+    for link in links:
         raised = link.raised
         for family in families:
             groups = family.search(raised.type.rpartition(".")[2] if link.has_class else "", raised.message)
             if groups is not None:
                 return link, family, derive(family.name, groups, raised.message)
-    return own[-1], None, {}
+    return links[-1], None, {}
+
+
+def _read_log(family: MessageFamily, log: Lines) -> dict[str, str]:
+    """Return the groups of a family's expressions in the lines of a log, of each the first."""
+    if not family.log:
+        return {}
+    words: dict[str, str] = {}
+    patterns = [re.compile(pattern) for pattern in family.log]
+    for _, text in log:
+        for pattern in patterns:
+            if found := pattern.search(text):
+                words = {**{name: value for name, value in found.groupdict().items() if value}, **words}
+    return words
 
 
 def _script_of(frames: Sequence[UserFrame]) -> str:
@@ -111,7 +173,7 @@ def _script_of(frames: Sequence[UserFrame]) -> str:
     return PurePosixPath(files[-1].replace("\\", "/")).name if files else DEFAULT_SCRIPT
 
 
-def _fill_all(texts: Sequence[str], words: dict[str, str]) -> Iterator[str]:
+def _fill_all(texts: Sequence[str], words: Mapping[str, str]) -> Iterator[str]:
     """Yield the texts with the named words filled in; a text with a word that the message lacks is left out."""
     for text in texts:
         try:
@@ -121,19 +183,23 @@ def _fill_all(texts: Sequence[str], words: dict[str, str]) -> Iterator[str]:
 
 
 def _causes(
-    family: MessageFamily, failure: LogFailure, frames: Sequence[UserFrame], words: dict[str, str]
+    family: MessageFamily, failure: LogFailure, frames: Sequence[UserFrame], words: Mapping[str, str]
 ) -> Iterator[PossibleCause]:
     texts = [frame.code for frame in frames if frame.code]
     texts += [frame for link in failure.links for frame in link.raised.frames]
-    filled = [(cause, [*_fill_all((cause.text, cause.fix, cause.check), words)]) for cause in family.causes]
-    causes = [
-        PossibleCause(Cause(text, fix, check, threads=cause.threads), _evidence(cause, texts, words))
-        for cause, (text, fix, check) in ((cause, parts) for cause, parts in filled if len(parts) == 3)  # noqa: PLR2004
-    ]
-    yield from sorted(causes, key=lambda cause: not cause.is_likely)
+    causes: list[tuple[bool, PossibleCause]] = []
+    for cause in family.causes:
+        filled = tuple(_fill_all((cause.text, cause.fix, cause.check), words))
+        if len(filled) == 3:  # noqa: PLR2004 - a cause with a word that the message lacks is left out
+            text, fix, check = filled
+            evidence = _evidence(cause, texts, words)
+            is_unmet = bool(cause.when) and not evidence
+            causes.append((is_unmet, PossibleCause(Cause(text, fix, check, threads=cause.threads), evidence)))
+    for _, possible in sorted(causes, key=lambda item: (not item[1].is_likely, item[0])):
+        yield possible
 
 
-def _evidence(cause: Cause, texts: Sequence[str], words: dict[str, str]) -> str:
-    """Return what speaks for a cause: a line of code, a frame, or words of the message; empty if nothing does."""
+def _evidence(cause: Cause, texts: Sequence[str], words: Mapping[str, str]) -> str:
+    """Return the evidence for a cause: words of the message or the log, a line of code, a frame; empty if nothing."""
     found = (text for pattern in cause.evidence for text in texts if re.search(pattern, text))
     return words.get(cause.when, "") or next(found, "")

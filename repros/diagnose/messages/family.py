@@ -42,7 +42,7 @@ class Cause:
     """Expressions; the cause is likely if one is found in a line of the user's own code, or in a frame
     `file:line function`."""
     when: str = ""
-    """A named group of the message; the cause is likely if the message has it."""
+    """A named group of the message, or a word that `derived` adds; the cause is likely if the message has it."""
     threads: tuple[str, ...] = ()
     """Public threads with this cause."""
 
@@ -66,6 +66,8 @@ class MessageFamily:
     """Exception classes by their last name; empty for any."""
     facts: tuple[str, ...] = ()
     """Sentences with the named groups in braces."""
+    log: tuple[str, ...] = ()
+    """Expressions with named groups, searched in the other lines of the log."""
     next: tuple[str, ...] = ()
     """Commands; `{script}` is the program that the log names."""
 
@@ -163,6 +165,7 @@ _FAMILY: Mapping[str, Key] = {
     "causes": Key("tables [[NAME.causes]] with text, fix, check", _causes, required=True),
     "classes": _list("exception classes by their last name"),
     "facts": _list("sentences with groups in braces"),
+    "log": _list("regular expressions with named groups", _pattern),
     "next": _list("commands"),
 }
 

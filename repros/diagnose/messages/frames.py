@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from repros.diagnose.match.failures import ChainLink, LogFailure
@@ -12,6 +13,7 @@ _FOREIGN = re.compile(
     r"""(?:site|dist)-packages[/\\]            # installed
       | [/\\]lib(?:64)?[/\\]python\d           # the standard library
       | [/\\](?:Python3\d+|[\w-]*conda3?|envs[/\\][\w.-]+)[/\\][Ll]ib[/\\]     # the same on Windows
+      | [/\\]repros[/\\](?:[\w/\\]*[/\\])?(?:inside|simulated_gpus)[/\\]  # this project, in a watched program
       | ^<(?!ipython)                          # generated code
       | [/\\]s?bin[/\\][\w.-]+$                # the script of a launcher
       | [/\\]torch[/\\](?:_|nn|utils|optim|distributed|multiprocessing|cuda|autograd|functional|serialization|fx|func)
@@ -46,8 +48,20 @@ def own_frames(failure: LogFailure) -> tuple[UserFrame, ...]:
     return tuple(frame for link in reversed(failure.links) for frame in _frames(link))
 
 
+def read_code(frames: Iterable[str]) -> dict[str, str]:
+    """Return the line of code of each of the user's own frames, from its file; for a program on this machine."""
+    parsed = ((frame, _FRAME.match(frame)) for frame in frames)
+    lines = {
+        frame: linecache.getline(found["file"], int(found["line"])).strip()
+        for frame, found in parsed
+        if found and is_own(found["file"])
+    }
+    return {frame: line for frame, line in lines.items() if line}
+
+
 def _frames(link: ChainLink) -> Iterator[UserFrame]:
     for frame in reversed(link.raised.frames):
         parsed = _FRAME.match(frame)
         if parsed and is_own(parsed["file"]):
-            yield UserFrame(parsed["file"], int(parsed["line"]), parsed["function"], link.code.get(frame, ""))
+            code = link.code.get(frame, "")
+            yield UserFrame(parsed["file"], int(parsed["line"]), parsed["function"], code.strip("."))  # "..." is a cut

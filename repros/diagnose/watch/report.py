@@ -10,6 +10,8 @@ from pathlib import Path
 from repros import inside
 from repros.diagnose.match import Candidate, ChainLink, LogFailure, SignatureIndex
 from repros.diagnose.match.candidates import find_candidates
+from repros.diagnose.messages import Explanation, explain
+from repros.diagnose.messages.frames import read_code
 from repros.diagnose.watch import inside as observation
 from repros.diagnose.watch.compare import Comparison
 from repros.diagnose.watch.events import Event
@@ -65,6 +67,8 @@ class Report:
         """The processes that could not write all of their events, by pid."""
         self.unknown: Raised | None = None
         """After `finish`: the exception that ended the program, unless it is a documented failure."""
+        self.crash: Explanation | None = None
+        """What the words of that exception say."""
         self._catalogue = tuple(catalogue)
         self._show = show
         self._compares_crashes = is_chosen(CRASH, frozenset(only), frozenset(skip))
@@ -135,6 +139,7 @@ class Report:
             self._add(_crash(best.failure, best.link.raised, event), tuple(ids))
         elif causes:
             self.unknown = causes[0].links[0].raised
+            self.crash = explain(causes)[0]
 
     def _add(self, finding: Finding, ids: tuple[Identified, ...] | None = None) -> None:
         if (finding.check, finding.text) in self._reported:  # another rank has reported it, too
@@ -160,7 +165,9 @@ def failures_of(events: Iterable[Event]) -> tuple[LogFailure, ...]:
     """Return the exception chains of the processes that raised, each chain once with all ranks that raised it."""
     by_chain: dict[tuple[tuple[str, str], ...], tuple[list[ChainLink], list[str]]] = {}
     for event in events:
-        links = [ChainLink(_raised(link), 0, has_traceback=True) for link in event["chain"]]
+        links = [
+            ChainLink(_raised(link), 0, has_traceback=True, code=read_code(link["frames"])) for link in event["chain"]
+        ]
         if not links:
             continue
         key = tuple((link.raised.type, link.raised.message) for link in links)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from repros.diagnose.messages import Explanation
+from repros.diagnose.messages.text import meaning_lines
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import Identified
 from repros.diagnose.watch.report import Report
@@ -11,6 +14,7 @@ from repros.model import Repro, Role
 from repros.text.wording import count, wrap
 
 _LABEL = 10
+_LONGEST_MESSAGE = 300
 _INDENT = " " * 8
 
 
@@ -52,6 +56,17 @@ def format_summary(report: Report) -> Iterator[str]:
     names = [ids[0].repro.id if ids else finding.check for finding, ids in report.found]
     findings = f"{count(len(names), 'finding')} in {where}: {', '.join(dict.fromkeys(names))}"
     yield f"repros: {findings if names else f'no finding in {where}'}"
+
+
+def format_crash(explanation: Explanation | None, width: int) -> Iterator[str]:
+    """Yield what the words of the exception say that ended the program, unless it is a documented failure."""
+    if explanation is None:
+        return
+    raised = explanation.link.raised
+    message = textwrap.shorten(raised.message, _LONGEST_MESSAGE)
+    ranks = f" in {', '.join(explanation.failure.writers)}" if explanation.failure.writers else ""
+    yield from wrap(f"repros: the program ended{ranks} with {raised.name}: {message}", width, hanging=_INDENT)
+    yield from (line.plain for line in meaning_lines(explanation, width, indent=len(_INDENT)))
 
 
 def _fixes(repro: Repro, width: int) -> Iterator[str]:

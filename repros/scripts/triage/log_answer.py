@@ -23,7 +23,7 @@ from repros.model.affected import affected_text
 from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.failure_answer import cause_section, fix_sections, measured_section, next_commands, words_of
 from repros.scripts.triage.kind import Input
-from repros.scripts.triage.message_answer import answer_message
+from repros.scripts.triage.message_answer import FindNear, answer_message
 
 if TYPE_CHECKING:
     from repros.diagnose.match.hang.calls import Dump
@@ -33,13 +33,16 @@ _LONGEST_MESSAGE = 110
 _LONGEST_FOCUS = 40
 
 
-def answer_log(given: Input, index: SignatureIndex, read_repros: Callable[[], Iterable[Repro]]) -> Answer:
+def answer_log(
+    given: Input, index: SignatureIndex, read_repros: Callable[[], Iterable[Repro]], find_near: FindNear
+) -> Answer:
     """Return the answer to logs and dumps: a documented failure, a hang, or what the words of the error say.
 
     Args:
         given: the logs and the dumps.
         index: the catalogue's signatures.
         read_repros: reads the catalogue, which only a hang needs.
+        find_near: finds documented failures with words of a message.
 
     Raises:
         ReprosError: a log is empty or binary, or a dump cannot be read.
@@ -53,7 +56,7 @@ def answer_log(given: Input, index: SignatureIndex, read_repros: Callable[[], It
         from repros.scripts.triage.hang_answer import answer_hang  # noqa: PLC0415 - few logs have a hang
 
         return answer_hang(given, hangs[0], match)
-    explained = answer_message(given, match)
+    explained = answer_message(given, match, lines or (), find_near)
     if match.candidates and not (explained and explained.certainty.is_answer):
         return answer_candidate(given, match)
     return explained or _answer_unknown(given, match)

@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from repros.diagnose.match import Candidate, LogMatch
+from repros.diagnose.match import LogMatch
 from repros.diagnose.messages import Explanation, Fault, PossibleCause, explain
+from repros.diagnose.messages.explain import Lines
+from repros.diagnose.messages.nearest import NearFailure
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.kind import Input
 
+FindNear = Callable[[str], Iterable[NearFailure]]
+"""Returns the documented failures whose messages share the rarest words with a message."""
 _LONGEST_MESSAGE = 240
 _MOST_CAUSES = 3
 _ANOTHER_LOG = "the log of the rank that failed first: torchrun --tee 3 --log-dir logs, and @record on main"
 
 
-def answer_message(given: Input, match: LogMatch) -> Answer | None:
-    """Return what the words of the first error say; None if there is no error."""
-    explanations = explain(match.failures)
+def answer_message(given: Input, match: LogMatch, lines: Lines, find_near: FindNear) -> Answer | None:
+    """Return what the words of the first error mean; None if there is no error.
+
+    Args:
+        given: the input.
+        match: the failures in it; its candidates are no more than possible.
+        lines: the log.
+        find_near: finds documented failures with words of a message, for a message of no family.
+    """
+    explanations = explain(match.failures, lines)
     if not explanations:
         return None
     first = next((one for one in explanations if one.family and not one.is_consequence), explanations[0])
     likely = [cause for cause in first.causes if cause.is_likely]
     certainty = Certainty.LIKELY if likely else Certainty.POSSIBLE if first.family else Certainty.UNKNOWN
-    if first.is_consequence:
-        title = "This error only reports that another process failed first"
-    else:
-        title = first.family.title if first.family else "No documented failure, and no known words"
+    near = [(one.repro.id, one.repro.title) for one in match.candidates]
+    if not near and first.family is None and not first.is_consequence:
+        ruled_out = {out.entry.repro.id for out in match.ruled_out}
+        near = [(one.id, one.title) for one in find_near(first.link.raised.message) if one.id not in ruled_out]
     sections = (
         Section("error", (_error_text(first),), most_lines=2),
         *_facts(first),
         *_where(first),
         *_cause_sections(first.causes),
         *_ranks_section(explanations),
-        *_near_section(match.candidates),
+        *(
+            [Section("near", tuple(f"{id_} {title} (not certain)" for id_, title in near), most_lines=2)]
+            if near
+            else ()
+        ),
         *([Section("missing", (_ANOTHER_LOG,), most_lines=2)] if first.is_consequence else ()),
     )
-    return Answer(given.kind, title, certainty, sections=sections, next=_commands(first), notes=match.notes)
+    return Answer(given.kind, _title(first), certainty, sections=sections, next=_commands(first), notes=match.notes)
+
+
+def _title(explanation: Explanation) -> str:
+    if explanation.is_consequence:
+        return "This error only reports that another process failed first"
+    return explanation.family.title if explanation.family else "No documented failure, and no known message"
 
 
 def _error_text(explanation: Explanation) -> str:
@@ -72,18 +93,15 @@ def _cause_sections(causes: Sequence[PossibleCause]) -> Iterator[Section]:
 
 def _ranks_section(explanations: Sequence[Explanation]) -> Iterator[Section]:
     """Yield which ranks failed, and which only report that."""
-    failed = [name for one in explanations if not one.is_consequence for name in one.failure.writers]
+    causes = [one for one in explanations if not one.is_consequence]
+    named = [one for one in causes if one.is_first]
+    failed = [name for one in named or causes for name in one.failure.writers]
     followed = [name for one in explanations if one.is_consequence for name in one.failure.writers]
     followed = [name for name in dict.fromkeys(followed) if name not in failed]
     if failed and followed:
-        text = f"{', '.join(dict.fromkeys(failed))} failed; what {', '.join(followed)} raised is a consequence"
+        first = " first, as torchrun reports" if named else ""
+        text = f"{', '.join(dict.fromkeys(failed))} failed{first}; what {', '.join(followed)} raised is a consequence"
         yield Section("ranks", (text,), most_lines=2)
-
-
-def _near_section(candidates: Sequence[Candidate]) -> Iterator[Section]:
-    if candidates:
-        texts = tuple(f"{candidate.repro.id} {candidate.repro.title} (possible)" for candidate in candidates)
-        yield Section("near", texts, most_lines=2)
 
 
 def _commands(explanation: Explanation) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from repros.diagnose.match.json_format import match_to_json
+from repros.diagnose.messages.json_format import explanations_to_json
 from repros.diagnose.watch.json_format import finding_to_json
 from repros.scripts.try_.run import ScriptRun
 from repros.scripts.try_.task import Task
@@ -63,6 +64,6 @@ def _run_to_json(run: ScriptRun) -> dict[str, Any]:
         "note": outcome.note,
         "seconds": round(run.seconds, 1),
         "logs": str(run.folder) if run.folder else None,
-        "match": match_to_json(known.match) if known else None,
+        "match": {**match_to_json(known.match), **explanations_to_json(known.explanations)} if known else None,
         "findings": [finding_to_json(finding, ids) for finding, ids in known.findings] if known else [],
     }

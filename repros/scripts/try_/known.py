@@ -8,6 +8,7 @@ from pathlib import Path
 
 from repros.diagnose.match import LogMatch, match_log
 from repros.diagnose.match.log import LogLines, decode_lines
+from repros.diagnose.messages import Explanation, explain
 from repros.diagnose.watch.events import Event, EventFolder
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import CRASH
@@ -31,6 +32,8 @@ class Known:
     """The result of `repros match` on the logs of all its ranks."""
     findings: tuple[Found, ...] = ()
     """The findings of `repros watch`, except the exception that ended the run, which is in the logs."""
+    explanations: tuple[Explanation, ...] = ()
+    """What the words of its exceptions say, if none is a documented failure."""
     watch_failed: str | None = None
     """Why monitoring by the watch is incomplete."""
 
@@ -47,17 +50,25 @@ def find_known(observed: ObservedRun, catalogue: Iterable[Repro], environment: E
         ReprosError: the logs cannot be read as text.
     """
     repros, observation = tuple(catalogue), observed.observation
-    match = match_log(read_logs(observation), repros, environment)
+    logs = read_logs(observation)
+    match = match_log(logs, repros, environment)
+    explanations = () if match.candidates or not match.failures else explain(match.failures, logs)
+    explanations = tuple(_explained_without_folder(one, observed.workdir) for one in explanations)
     report = Report(repros, lambda *_: None, skip=(CRASH,))
     folder = observation.folder / WATCH
     if not folder.is_dir():
-        return Known(match)
+        return Known(match, explanations=explanations)
     for event in (*EventFolder(folder).poll(), *waiting_events(observation.ranks, environment)):
         report.take(event)
     report.finish()
     failure = next((f"{event['where']}: {event['error']}" for event in report.failures), None)
     findings = tuple((_without_folder(finding, observed.workdir), ids) for finding, ids in report.found)
-    return Known(match, findings, failure)
+    return Known(match, findings, explanations, failure)
+
+
+def _explained_without_folder(explanation: Explanation, folder: Path) -> Explanation:
+    frame = explanation.frame
+    return replace(explanation, frame=frame and replace(frame, file=frame.file.removeprefix(f"{folder}/")))
 
 
 def _without_folder(finding: Finding, folder: Path) -> Finding:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from repros.diagnose.match.reasons import confidence_reason
+from repros.diagnose.messages.text import meaning_lines
 from repros.scripts.try_.known import Known
 from repros.scripts.try_.outcome import Link, ScriptOutcome, Status
 from repros.scripts.try_.run import ScriptRun
@@ -48,6 +49,7 @@ def format_run(run: ScriptRun, width: int) -> Text:
     lines += label_lines("log", outcome.last_lines)
     if run.known is not None:
         lines += _known_lines(run.known, width)
+        lines += [line for explanation in run.known.explanations[:1] for line in meaning_lines(explanation, width)]
     lines += entry("asks for", ", ".join(run.other_releases), width)
     lines += entry("with", ", ".join(map(str, run.changes)), width)
     if run.folder is not None:

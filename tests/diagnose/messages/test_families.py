@@ -11,6 +11,7 @@ import pytest
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.messages import Explanation, MessageFamily, explain, load_families
+from repros.diagnose.messages.derived import DERIVATIONS
 from tests.diagnose.messages.family_logs import FamilyLog, read_logs
 
 FAMILIES = load_families()
@@ -18,8 +19,9 @@ LOGS = read_logs()
 
 
 def explained(text: str) -> tuple[Explanation, ...]:
-    failures, _ = find_failures(decode_lines(text.encode()))
-    return explain(failures, FAMILIES)
+    log = decode_lines(text.encode())
+    failures, _ = find_failures(log)
+    return explain(failures, log, FAMILIES)
 
 
 def test_a_family_has_a_name_of_its_own() -> None:
@@ -56,13 +58,15 @@ def test_every_pattern_has_a_literal(family: MessageFamily) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_a_text_has_only_words_of_its_family(family: MessageFamily) -> None:
-    groups = {"script", *DERIVED.get(family.name, ())}.union(*(re.compile(text).groupindex for text in family.patterns))
+    patterns = (*family.patterns, *family.log)
+    derived = DERIVATIONS[family.name].words if family.name in DERIVATIONS else ()
+    groups = {"script", *derived}.union(*(re.compile(text).groupindex for text in patterns))
     assert {name for text in texts(family) for _, name, _, _ in Formatter().parse(text) if name is not None} <= groups
     assert {cause.when for cause in family.causes} <= {"", *groups}
 
 
-DERIVED: dict[str, set[str]] = {}
-"""The words that `derived` adds to those of a family's patterns."""
+def test_a_derivation_is_for_a_family() -> None:
+    assert DERIVATIONS.keys() <= {family.name for family in FAMILIES}
 
 
 def texts(family: MessageFamily) -> Iterator[str]:
