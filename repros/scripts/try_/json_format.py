@@ -61,6 +61,10 @@ def _run_to_json(run: ScriptRun) -> dict[str, Any]:
         # Of rank 0 if there are several; empty if an exception explains the ending.
         "last_lines": list(outcome.last_lines),
         "note": outcome.note,
+        # Of a script from an issue: whether the run did what the issue reports.
+        "reported": {"agreement": run.comparison.agreement.value, "reason": run.comparison.reason}
+        if run.comparison
+        else None,
         "seconds": round(run.seconds, 1),
         "logs": str(run.folder) if run.folder else None,
         "match": match_to_json(known.match) if known else None,
