@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from repros.engine.environments.downloads import Downloads, find_downloads
 from repros.model.stack import Stack
-from repros.scripts.try_.reported_stack import find_reported_stack
+from repros.scripts.try_.reported_stack import ReportedStack, find_reported_stack
 from tests.scripts.bisect.tiny_question import surroundings, write_stack
 from tests.scripts.try_.conftest import Try, Write
 
