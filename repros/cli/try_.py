@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,24 +20,22 @@ from repros.cli.shared.script_options import (
     LOGS,
     find_script,
     issue_options,
+    issue_targets,
     make_task,
     running_options,
     words_argument,
 )
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.streams import echo, echo_json
-from repros.cli.shared.where import choose_where, extend_stacks, with_option
-from repros.diagnose.issue import Issue
+from repros.cli.shared.where import with_option
 from repros.engine.environment import Targets
 from repros.engine.environments.downloads import find_downloads
-from repros.engine.environments.uv import ReportProgress
 from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
 from repros.scripts.try_ import markdown
 from repros.scripts.try_.json_format import runs_to_json
 from repros.scripts.try_.outcome import Status
-from repros.scripts.try_.reported_stack import find_reported_stack
 from repros.scripts.try_.run import ScriptRun, run_on_stacks, with_comparison, with_known
 from repros.scripts.try_.script import read_report
 from repros.scripts.try_.task import Task
@@ -100,7 +97,7 @@ def try_script(
     catalogue, err = load_catalogue(places), console(stderr=True)
     report_progress = partial(show_text, err)
     with interrupt_on_signals():
-        where = _targets(task, report, stacks, wanted, places, report_progress)
+        where = issue_targets(task, report, stacks, wanted, places, report_progress)
         if dry_run:
             return _print_plan(task, where)
         started = run_on_stacks(
@@ -118,28 +115,6 @@ def try_script(
     if comment:
         return _print_comment(task, runs, shlex.join(["repros", "try", "--from-issue", "issue.md"]))
     return _finish(task, runs, as_json=as_json)
-
-
-def _targets(
-    task: Task,
-    report: Issue | None,
-    stacks: tuple[str, ...],
-    wanted: tuple[Requirement, ...],
-    places: CatalogueLocations,
-    report_progress: ReportProgress,
-) -> Targets:
-    """Return the stacks to run on: for an issue its own releases and `current`, unless stacks are named."""
-    where = extend_stacks(choose_where(stacks, None, places, default=("current",)), wanted, report_progress)
-    if report is None or stacks:
-        return where
-    found = find_reported_stack(report.versions, task.needs.packages, where.known, report_progress, wanted)
-    if found is None:
-        show_text(console(stderr=True), "the issue states no release of a package that the stacks have", "yellow")
-        return where
-    for note in found.notes:
-        report_progress(f"not as in the issue: {note}")
-    names = dict.fromkeys((found.stack.name, *where.stacks))
-    return replace(where, stacks=tuple(names), known={**where.known, found.stack.name: found.stack})
 
 
 def _print_plan(task: Task, where: Targets) -> int:

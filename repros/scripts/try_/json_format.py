@@ -62,11 +62,14 @@ def _run_to_json(run: ScriptRun) -> dict[str, Any]:
         "last_lines": list(outcome.last_lines),
         "note": outcome.note,
         # Of a script from an issue: whether the run did what the issue reports.
-        "reported": {"agreement": run.comparison.agreement.value, "reason": run.comparison.reason}
-        if run.comparison
-        else None,
+        "reported": _comparison_to_json(run),
         "seconds": round(run.seconds, 1),
         "logs": str(run.folder) if run.folder else None,
         "match": match_to_json(known.match) if known else None,
         "findings": [finding_to_json(finding, ids) for finding, ids in known.findings] if known else [],
     }
+
+
+def _comparison_to_json(run: ScriptRun) -> dict[str, str] | None:
+    found = run.comparison
+    return {"agreement": found.agreement.value, "reason": found.reason} if found else None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from repros.cli.main import main
 from repros.engine.environments.downloads import Downloads, find_downloads
 from repros.model.stack import Stack
 from repros.scripts.try_.reported_stack import ReportedStack, find_reported_stack
@@ -132,3 +133,17 @@ def test_another_patch_release_of_torch_is_named_and_not_downloaded(tiny: Stack)
 
 def test_a_development_version_is_no_release(tiny: Stack) -> None:
     assert find_reported_stack({"torch": ("2.7.0.dev20250101",)}, (), {"tiny": tiny}, print) is None
+
+
+def test_a_report_of_an_issue_has_the_printed_line_and_no_environment_dump(
+    two_stacks: None, write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("issue.md", ISSUE.format(printed="rows 1234.5", torch="2.1.2"))
+    assert main(["report", "--from-issue", "issue.md"]) == 0
+    block = capsys.readouterr().out
+    assert "| `torch 2.1.2` | **clean** | `rows 1234.5` |" in block
+    assert "collect_env" not in block
+    assert main(["report", "--from-issue", "issue.md", "--short"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 8
+    assert main(["report", "--from-issue", "issue.md", "--script", "x.py"]) == 2
+    assert main(["report", "RPR-0001", "--with", "peft==1.0"]) == 2
