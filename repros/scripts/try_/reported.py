@@ -40,6 +40,8 @@ class Comparison:
     agreement: Agreement
     reason: str
     """What is equal, or what differs, with the words of both."""
+    printed: str = ""
+    """The line that the run printed as reported; empty if something else agrees."""
 
     def __str__(self) -> str:
         """Return `as reported: ValueError at torch/nn/functional.py:2546 layer_norm`."""
@@ -151,7 +153,7 @@ def _compare_clean(issue: Issue, output: Iterable[str]) -> Comparison:
         problem = f"{_cut(found.equal)} as in the issue, but {_cut(seen)} where it has {_cut(reported)}"
         return Comparison(Agreement.NOT_COMPARED, problem)
     if found.equal:
-        return Comparison(Agreement.AS_REPORTED, f"prints {_cut(found.equal)}")
+        return Comparison(Agreement.AS_REPORTED, f"prints {_cut(found.equal)}", found.equal)
     return Comparison(Agreement.NOT_COMPARED, "it ends clean, and the issue has no output that this run could repeat")
 
 
