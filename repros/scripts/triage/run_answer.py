@@ -60,11 +60,20 @@ def complete_run(answer: Answer, given: Input, runs: Sequence[ScriptRun], found:
     known = next((run for run in ran if _certain(run)), None)
     if known is not None and known.known is not None and not answer.certainty.is_answer:
         answer = replace(answer_candidate(given, known.known.match), next=answer.next)
-    if not answer.certainty.is_answer:
+    if not answer.certainty.is_answer and not answer.repro_id:
         title, certainty = _title(ran, found)
         answer = replace(answer, title=title or answer.title, certainty=certainty or answer.certainty)
     sections = (*_upgrade(ran, found), Section("ran", tuple(map(_describe, runs)), most_lines=4), *_findings(ran))
-    return replace(answer, sections=(*answer.sections, *sections))
+    # What only reading leaves open has been run.
+    kept = [section for section in answer.sections if section.label != "missing"]
+    return replace(answer, sections=(*kept, *sections, *_missing(ran)))
+
+
+def _missing(runs: Sequence[ScriptRun]) -> Iterator[Section]:
+    """Yield what a run that did not do what is reported may have lacked."""
+    if all(run.comparison and run.comparison.agreement is Agreement.NOT_AS_REPORTED for run in runs):
+        text = "what differs from the reporter's run: a real GPU, data, settings, releases that could not be had"
+        yield Section("missing", (text,), most_lines=2)
 
 
 def _certain(run: ScriptRun) -> Candidate | None:
@@ -99,7 +108,9 @@ def find_change(runs: Sequence[ScriptRun]) -> tuple[ScriptRun | None, ScriptRun 
 
 def changed_packages(one: ScriptRun, other: ScriptRun) -> list[str]:
     """Return the packages that two runs have in different releases: those that the script imports before torch."""
-    names = [name for name, version in one.versions.items() if other.versions.get(name) not in {version, None}]
+    names = [
+        name for name, version in one.main_versions.items() if other.main_versions.get(name) not in {version, None}
+    ]
     return sorted(names, key=lambda name: name == "torch")
 
 
@@ -109,7 +120,7 @@ def _upgrade(runs: Sequence[ScriptRun], found: str) -> Iterator[Section]:
         yield Section("upgrade", (found,), most_lines=2)
     elif reported and other:
         names = changed_packages(reported, other)
-        pins = " ".join(f"{name}>={other.versions[name]}" for name in names)
+        pins = " ".join(f"{name}>={other.main_versions[name]}" for name in names)
         yield Section("upgrade", (f"{pins} is without it, or a release before: --bisect finds which",), most_lines=2)
 
 
@@ -122,10 +133,10 @@ def _describe(run: ScriptRun) -> str:
 
 def _versions(run: ScriptRun | None, other: ScriptRun | None = None) -> str:
     """Return the releases of a run, or those of them that another does not have."""
-    if run is None or not run.versions:
+    if run is None or not run.main_versions:
         return run.stack if run else ""
-    names = changed_packages(run, other) if other else list(run.versions)
-    return ", ".join(f"{name} {run.versions[name]}" for name in names or run.versions)
+    names = changed_packages(run, other) if other else list(run.main_versions)
+    return ", ".join(f"{name} {run.main_versions[name]}" for name in names or run.main_versions)
 
 
 def _findings(runs: Sequence[ScriptRun]) -> Iterator[Section]:

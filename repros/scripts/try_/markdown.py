@@ -40,7 +40,7 @@ def _lines(task: Task, runs: Sequence[ScriptRun], command: str, found: str) -> I
     yield "| releases | ended | compared with the report |"
     yield "|---|---|---|"
     for run in ran:
-        versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+        versions = ", ".join(f"{name} {version}" for name, version in run.main_versions.items())
         compared = run.comparison.agreement.value if run.comparison else ""
         yield f"| {versions} (Python {run.environment.python_version}) | {_ending(run)} | {_bold(compared)} |"
     yield ""
@@ -68,8 +68,8 @@ def _change(runs: Sequence[ScriptRun]) -> str:
     as_reported, other = by_agreement.get(Agreement.AS_REPORTED), by_agreement.get(Agreement.NOT_AS_REPORTED)
     if as_reported is None or other is None:
         return ""
-    names = [name for name in as_reported.versions if as_reported.versions[name] != other.versions.get(name)]
-    changed = ", ".join(f"{name} {as_reported.versions[name]} and {other.versions.get(name, 'none')}" for name in names)
+    old, new = as_reported.main_versions, other.main_versions
+    changed = ", ".join(f"{name} {old[name]} and {new[name]}" for name in old if new.get(name) not in {old[name], None})
     return f"It changes between {changed}." if changed else ""
 
 

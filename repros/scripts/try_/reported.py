@@ -18,9 +18,10 @@ _FEWEST_WORDS = 3
 """A message with fewer words, such as `'labels'`, may come from anywhere; the frames decide."""
 _SHORTEST_PART = 40
 """Characters of a message that stand for all of it: an issue cuts the rest, and a later release has a prefix."""
-_LONGEST = 100
+_SAME_WORDS, _MANY_WORDS = 0.9, 0.5
+"""Shares of the words of two messages: of the same one with other numbers, and of one that may be the same."""
+_LONGEST = 80
 """Characters of a message in a reason."""
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _ENDED = re.compile(r"\bSegmentation fault\b|\bSIG(?:SEGV|ABRT|BUS|FPE|ILL)\b|\bcore dumped\b|\bAborted\b")
 
 
@@ -85,29 +86,48 @@ def _compare_exception(issue: Issue, outcome: ScriptOutcome) -> Comparison:
                 at = f" at {link.frames[-1]}" if link.frames else ""
                 return Comparison(Agreement.AS_REPORTED, f"{_name(link.type)}{at}")
     seen = _sentence(outcome.chain[0].type, outcome.chain[0].message) if outcome.chain else outcome.signature or ""
-    if unplaced := next((raised for raised in reported for link in outcome.chain if _may_be_same(raised, link)), None):
-        return Comparison(Agreement.NOT_COMPARED, f"{_name(unplaced.type)} as in the issue, but maybe of another place")
+    if open_ := next((raised for raised in reported for link in outcome.chain if _may_be_same(raised, link)), None):
+        like = _sentence(open_.type, open_.message)
+        return Comparison(Agreement.NOT_COMPARED, f"{seen}, like {like} in the issue, but maybe another")
     if not reported and not issue.is_hang and not issue.printed.seen:
         return Comparison(Agreement.NOT_COMPARED, f"{seen}, and the issue has neither a traceback nor an output")
     return Comparison(Agreement.NOT_AS_REPORTED, f"{seen} where the issue has {_what(issue)}")
 
 
 def _is_same(raised: Raised, link: Link) -> bool:
-    """Return whether a run raised a reported exception: class and message, or class and place."""
+    """Return whether a run raised a reported exception: class and message, or class, place and most of the words."""
     if _name(raised.type) != _name(link.type):
         return False
     one, other = (" ".join(normalise(text).split()) for text in (raised.message, link.message))
     shorter, longer = sorted((one, other), key=len)
     is_equal = one == other or (len(shorter) >= _SHORTEST_PART and shorter.removesuffix("...") in longer)
-    if _says_something(one):
-        is_alike = _NUMBER.sub("#", one) == _NUMBER.sub("#", other) and _is_same_place(raised.frames, link.frames)
-        return is_equal or (is_alike and not raised.type.endswith("AssertionError"))
-    return is_equal and _is_same_place(raised.frames, link.frames)
+    if not _says_something(one):
+        return is_equal and _is_same_place(raised.frames, link.frames)
+    if raised.type.endswith("AssertionError"):  # its numbers are what is reported
+        return is_equal
+    return is_equal or (_is_alike(one, other) and _is_same_place(raised.frames, link.frames))
+
+
+def _is_alike(one: str, other: str) -> bool:
+    """Return whether two messages begin with the same sentence, or have the same words but for numbers and order."""
+    begins_alike = len(one) >= _SHORTEST_PART and one[:_SHORTEST_PART] == other[:_SHORTEST_PART]
+    return begins_alike or _overlap(one, other) >= _SAME_WORDS
 
 
 def _may_be_same(raised: Raised, link: Link) -> bool:
-    """Return whether class and message are equal, but say too little."""
-    return _name(raised.type) == _name(link.type) and normalise(raised.message) == normalise(link.message)
+    """Return whether class and message are equal but say too little, or are alike."""
+    if _name(raised.type) != _name(link.type):
+        return False
+    one, other = normalise(raised.message), normalise(link.message)
+    if not _says_something(one):
+        return one == other
+    return not raised.type.endswith("AssertionError") and _overlap(one, other) >= _MANY_WORDS
+
+
+def _overlap(one: str, other: str) -> float:
+    """Return the share of the words of two texts that both have."""
+    first, second = ({*re.findall(r"[^\W\d]{2,}", text)} for text in (one, other))
+    return len(first & second) / max(len(first | second), 1)
 
 
 def _says_something(message: str) -> bool:

@@ -9,6 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from repros.diagnose.issue import Issue
 from repros.engine.environment import PreparedStack, Targets, prepare_stacks
 from repros.engine.environments.extended import ExtendedStack, VersionChange
@@ -53,6 +56,13 @@ class ScriptRun:
     def stack(self) -> str:
         """The stack's name."""
         return self.environment.name
+
+    @property
+    def main_versions(self) -> Mapping[str, str]:
+        """The versions without those of packages that were only added as dependencies."""
+        asked = {canonicalize_name(Requirement(text).name) for text in self.wanted}
+        added = {change.name for change in self.changes if change.before is None} - asked
+        return {name: version for name, version in self.versions.items() if name not in added}
 
     @property
     def seconds(self) -> float:

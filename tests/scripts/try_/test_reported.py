@@ -33,6 +33,7 @@ def compared(text: str, outcome: ScriptOutcome, *output: str) -> tuple[Agreement
     return found.agreement, found.reason
 
 
+DEVICES = "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cpu and cuda:0!"
 PLACE = "torch/nn/functional.py:2900 layer_norm"
 
 
@@ -46,7 +47,10 @@ PLACE = "torch/nn/functional.py:2900 layer_norm"
             AS,
         ),
         ("ValueError: the input has 3 rows", raised("ValueError", "the input has 5 rows", PLACE), AS),
-        ("ValueError: the input has 3 rows", raised("ValueError", "the input has 5 rows"), NOT),
+        ("ValueError: the input has 3 rows", raised("ValueError", "the input has 5 rows"), OPEN),
+        (DEVICES, raised("RuntimeError", DEVICES[14:].replace("cpu and cuda:0", "cuda:0 and cpu"), PLACE), AS),
+        (DEVICES, raised("RuntimeError", DEVICES[14:54] + " got index is on cpu", PLACE), AS),
+        (DEVICES, raised("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", PLACE), NOT),
         ("AssertionError: expected 0.99, got -0.5", raised("AssertionError", "expected 0.99, got 0.2", PLACE), NOT),
         ("KeyError: 'labels'", raised("KeyError", "'labels'", PLACE), AS),
         ("KeyError: 'labels'", raised("KeyError", "'labels'", "torch/other.py:3 forward"), OPEN),
