@@ -45,10 +45,24 @@ class _Triage(click.Command):
     epilog=example("repros triage train.log", "repros issue.md", "repros train.py", "repros -- python train.py"),
 )
 @click.argument("given", nargs=-1, metavar="[WHATEVER]... [-- COMMAND]")
+@click.option("--run", is_flag=True, help="Run the script in a sandbox, on the issue's releases and the newest.")
+@click.option("--bisect", is_flag=True, help="Find the release that changed the outcome; implies --run.")
+@click.option("--reduce", is_flag=True, help="Write a smaller script; implies --run.")
+@click.option("--comment", is_flag=True, help="Print a redacted comment for the issue's thread; implies --run.")
 @json_option
 @catalogue_option
 @click.pass_context
-def triage(context: click.Context, given: tuple[str, ...], places: CatalogueLocations, *, as_json: bool) -> int:
+def triage(
+    context: click.Context,
+    given: tuple[str, ...],
+    places: CatalogueLocations,
+    *,
+    run: bool,
+    bisect: bool,
+    reduce: bool,
+    comment: bool,
+    as_json: bool,
+) -> int:
     """Answer in at most 15 lines what a failure is, how sure that is, and what to do.
 
     WHATEVER is recognised by its content: logs, a pasted message, the text of an issue, flight recorder dumps, a
@@ -58,6 +72,10 @@ def triage(context: click.Context, given: tuple[str, ...], places: CatalogueLoca
     `certain` and `likely` have the meaning of `repros match`. Without a documented failure, the answer is what the
     words of the error mean. Its cause is likely if the user's own code in the log has it, else possible.
 
+    With --run, the script of an issue runs in the sandbox of `repros try`, watched: on the releases that the issue
+    states and on the newest, on simulated GPUs or two ranks where the issue has them. Each run is compared with what is
+    reported. Each step says on stderr what it knows before the next begins.
+
     Exit code: 0 if there is an answer that is certain or likely, 1 if not, 2 if the input cannot be read; with COMMAND
     the exit code of `repros watch`.
     """
@@ -65,9 +83,31 @@ def triage(context: click.Context, given: tuple[str, ...], places: CatalogueLoca
         return _watch(command, places)
     found = recognise(given, _read_stdin)
     answer = _answer(found, places)
+    if run or bisect or reduce or comment:
+        return _run(found, answer, places, (bisect, reduce), comment=comment, as_json=as_json)
     if answer.kind is InputKind.WORDS and answer.certainty is Certainty.UNKNOWN and context.parent is not None:
         _refuse_misspelt(context.parent, found.words)
     return _show(answer, as_json=as_json)
+
+
+def _run(
+    found: Input,
+    answer: Answer,
+    places: CatalogueLocations,
+    costly: tuple[bool, bool],
+    *,
+    comment: bool,
+    as_json: bool,
+) -> int:
+    """Run the script, and print the completed answer or the comment for the thread."""
+    from repros.cli.shared.triage_run import RunRequest, run_input  # noqa: PLC0415 - most inputs are not run
+
+    show_text(console(stderr=True), f"by its text: {answer.title}")
+    result = run_input(found, answer, places, RunRequest(*costly))
+    if not comment:
+        return _show(result.answer, as_json=as_json)
+    echo(result.comment("repros triage issue.md --run"), nl=False)
+    return ANSWERED if result.answer.certainty.is_answer else NOT_ANSWERED
 
 
 def _answer(found: Input, places: CatalogueLocations) -> Answer:

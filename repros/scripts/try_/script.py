@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from repros.diagnose import issue
+from repros.diagnose.issue import Issue
 from repros.diagnose.issue.code import find_code
 from repros.diagnose.issue.source import PROBLEMS, imports_of, parse
 from repros.model.errors import ReprosError
@@ -97,6 +99,15 @@ def read_issue(path: Path, block: int | None = None) -> Script:
     code = find_code(_read(path, "the text of an issue"), str(path), block)
     _refuse_invalid_python(code.source, f"{code.location} of {path}")
     return Script("issue.py", code.source, f"{code.location} of {path} (line {code.line})")
+
+
+def read_report(path: Path, block: int | None = None) -> Issue:
+    """Read all that an issue states.
+
+    Raises:
+        ReprosError: the file cannot be read, or does not have the block.
+    """
+    return issue.read_issue(_read(path, "the text of an issue"), block)
 
 
 def _find_local(source: str, folder: Path) -> Iterator[Path]:
