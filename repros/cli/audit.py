@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import click
 
 from repros.advise.audit.assess import assess
-from repros.advise.audit.assessment import AuditStatus
 from repros.advise.audit.formats import FormatName, choose_format
 from repros.advise.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
-from repros.advise.audit.report import AuditReport, build_report
-from repros.advise.audit.sources import find_source, read_source
+from repros.advise.audit.report import FailOn, Policy, build_report
+from repros.advise.audit.sources import find_source, read_piped, read_source
 from repros.advise.audit.sources.environment import environment_subject
 from repros.advise.audit.subject import Subject
 from repros.cli.shared.example import example
@@ -22,11 +23,11 @@ from repros.cli.shared.options import catalogue_option, name_foreign_settings
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.streams import echo
 from repros.engine import evidence
-from repros.model import FailureKind
 from repros.model.catalogue import Catalogue
 from repros.model.settings import CatalogueLocations, foreign_settings
 
 CLEAN, AFFECTED = 0, 1
+_STDIN = Path("-")
 
 
 @click.command(
@@ -56,10 +57,21 @@ CLEAN, AFFECTED = 0, 1
     help="Ignore a failure until a day (inclusive, such as 2027-01-31) for a reason; repeatable.",
 )
 @click.option(
-    "--bugs-only", is_flag=True, help="Exclude failures that are by design, misuse or a documented limitation."
+    "--fail-on",
+    type=click.Choice([extent.value for extent in FailOn]),
+    default=FailOn.FIXABLE.value,
+    show_default=True,
+    help="The failures that are reported: those that a newer release is without; all bugs, too; or all.",
 )
-@click.option("--strict", is_flag=True, help="Also exit with 1 for possible and unknown failures.")
-@click.option("--verbose", "-v", is_flag=True, help="Print reasons, workarounds and evidence, and unaffected failures.")
+@click.option("--strict", is_flag=True, help="Report possible and unknown failures, too.")
+@click.option(
+    "--base",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Report only what this older file, or the one in this folder, is without.",
+)
+@click.option("--all", "show_all", is_flag=True, help="List the failures that are only counted otherwise.")
+@click.option("--verbose", "-v", is_flag=True, help="Print reasons, workarounds and evidence.")
 @catalogue_option
 def audit(
     file: Path | None,
@@ -69,15 +81,20 @@ def audit(
     places: CatalogueLocations,
     *,
     as_json: bool,
-    bugs_only: bool,
+    fail_on: str,
     strict: bool,
+    base: Path | None,
+    show_all: bool,
     verbose: bool,
 ) -> int:
-    """Find the documented failures that affect pinned or installed packages.
+    """Find the documented failures of pinned or installed packages, and the upgrades that end them.
 
-    FILE is a requirements.txt, pyproject.toml, uv.lock or pylock.toml; the default is the one in the working directory.
-    For a version range, a failure of some releases in it is possible. A failure that cannot be determined is unknown,
-    never unaffected. The exit code is 1 if a package is affected.
+    FILE is a requirements.txt, a pyproject.toml, a lock (uv, Poetry, PDM, pylock.toml), the output of pip list, conda
+    list or conda env export, an issue with its environment, or - for standard input; the default is the one in the
+    working directory.
+    The report has the failures that a newer release is without, and the number of the others. The exit code is 1 if
+    there is one. For a version range, a failure of some releases in it is possible. A failure that cannot be determined
+    is unknown, never unaffected.
 
     To accept a failure temporarily, add its id, a reason and a last day to `ignore` in [tool.repros.audit] of the
     project's pyproject.toml.
@@ -85,22 +102,30 @@ def audit(
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
     catalogue = load_catalogue(places)
-    subject = read_subject(file, python)
+    subject = read_subject(file, python, catalogue)
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()
-    asked = [repro for repro in catalogue if repro.kind is FailureKind.BUG or not bugs_only]
-    report = build_report(subject, assess(asked, subject, evidence.read(locations=places)), ignored, today)
+    measured = evidence.read(locations=places)
+    before = _read_base(base, catalogue) if base is not None else None
+    report = build_report(
+        subject,
+        assess(catalogue, subject, measured),
+        ignored,
+        today,
+        Policy(FailOn(fail_on), strict),
+        base=(before.name, [*assess(catalogue, before, measured)]) if before else None,
+    )
     out = console()
     chosen = FormatName.JSON if as_json and format_name == FormatName.TEXT else FormatName(format_name)
-    shown = choose_format(chosen, width=out.width, verbose=verbose)(report)
+    shown = choose_format(chosen, width=out.width, verbose=verbose, show_all=show_all)(report)
     if isinstance(shown, str):
         echo(shown)
     else:
         show_text(out, shown)
-    return _exit_code(report, strict=strict)
+    return AFFECTED if report.reported else CLEAN
 
 
-def read_subject(file: Path | None, python: Path | None) -> Subject:
+def read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) -> Subject:
     """Return the packages of a file, or of an interpreter's environment; without both, of the project's file.
 
     Raises:
@@ -111,22 +136,32 @@ def read_subject(file: Path | None, python: Path | None) -> Subject:
 
         executable = choose_interpreter(python)
         return environment_subject(probe(executable, sim=False, needs_torch=False))
-    return read_source(file if file is not None else find_source(Path()))
+    find_releases = partial(_find_releases, catalogue)
+    if file == _STDIN:
+        return read_piped(sys.stdin.buffer.read(), find_releases)
+    return read_source(file if file is not None else find_source(Path()), find_releases)
+
+
+def _read_base(path: Path, catalogue: Catalogue) -> Subject:
+    return read_source(find_source(path) if path.is_dir() else path, partial(_find_releases, catalogue))
+
+
+def _find_releases(catalogue: Catalogue, text: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the releases that a text states, such as an issue with its environment."""
+    from repros.diagnose.match.versions import find_versions  # noqa: PLC0415 - most files are requirements
+
+    packages = {name for repro in catalogue for name in repro.named_packages} | {"python"}
+    return find_versions(enumerate(text.split("\n"), 1), packages)
 
 
 def _read_ignores(
     catalogue: Catalogue, file: Path | None, given: tuple[tuple[str, dt.datetime, str], ...]
 ) -> Mapping[str, Ignore]:
     """Return the project's ignores, replaced by those of the command line where both have one."""
-    folder = file.parent if file is not None else Path()
+    folder = file.parent if file is not None else Path()  # for `-`, too
     if foreign_settings(folder) != foreign_settings():  # that one is named already
         name_foreign_settings(folder)
     pyproject = find_pyproject(folder)
     of_project = index_ignores(read_ignores(pyproject), catalogue) if pyproject else {}
     of_command = index_ignores((Ignore(id_, reason, until.date()) for id_, until, reason in given), catalogue)
     return of_project | of_command
-
-
-def _exit_code(report: AuditReport, *, strict: bool) -> int:
-    counted = {AuditStatus.AFFECTED, *({AuditStatus.POSSIBLE, AuditStatus.UNKNOWN} if strict else ())}
-    return AFFECTED if report.with_status(*counted) else CLEAN

@@ -170,13 +170,20 @@ def _search(words: Sequence[str], places: CatalogueLocations) -> Answer:
 
 
 def _audit(found: Input, places: CatalogueLocations) -> Answer:
+    import datetime as dt  # noqa: PLC0415 - see above
+
     from repros.advise.audit.assess import assess  # noqa: PLC0415 - see above
+    from repros.advise.audit.report import build_report  # noqa: PLC0415 - see above
     from repros.cli.audit import read_subject  # noqa: PLC0415 - see above
     from repros.scripts.triage.packages_answer import answer_packages  # noqa: PLC0415 - see above
 
+    catalogue = read_catalogue(places)
     is_environment = found.kind is InputKind.ENVIRONMENT
-    subject = read_subject(None, found.path) if is_environment else read_subject(found.path, None)
-    return answer_packages(subject, list(assess(read_catalogue(places), subject, {})), found.kind)
+    files = (None, found.path) if is_environment else (found.path, None)
+    subject = read_subject(*files, catalogue)
+    today = dt.datetime.now().astimezone().date()
+    report = build_report(subject, assess(catalogue, subject, {}), {}, today)
+    return answer_packages(report, str(found.path), found.kind)
 
 
 def _watch(command: Sequence[str], places: CatalogueLocations) -> int:

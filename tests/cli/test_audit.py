@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def project(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
-OWN = ("--catalogue", "own.py")
+OWN = ("--catalogue", "own.py", "--fail-on", "bugs")
 
 
 @pytest.fixture
@@ -68,8 +69,20 @@ def failures(project: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_text(repros: Command, project: Path, failures: str, snapshot: SnapshotAssertion) -> None:
     (project / "clear.txt").write_text("torch==2.0.1\n")
-    own = [f"audit {name} --catalogue own.py --verbose" for name in ("requirements.txt", "clear.txt")]
-    assert snapshot == transcript(repros, f"audit {failures}", f"audit {failures} --verbose", *own)
+    (project / "older.txt").write_text("lightning==2.2\ntorch==2.2\naccelerate==0.20\n")
+    (project / "newer.txt").write_text("lightning==2.6\ntorch==2.8\naccelerate==0.20\n")
+    (project / "foreign.txt").write_text("numpy\n")
+    own = [f"audit {name} --catalogue own.py --all --verbose" for name in ("requirements.txt", "clear.txt")]
+    assert snapshot == transcript(
+        repros,
+        f"audit {failures}",
+        f"audit {failures} --fail-on bugs --strict --verbose",
+        f"audit {failures} --all",
+        f"audit {failures} --format markdown",
+        "audit newer.txt --base older.txt --catalogue failures --fail-on bugs",
+        "audit foreign.txt --catalogue failures --all",
+        *own,
+    )
 
 
 def test_the_project_s_own_file_is_found(repros: Command) -> None:
@@ -84,12 +97,30 @@ def test_strict_counts_possible_and_unknown_failures(spec: str, repros: Command,
     assert repros("audit", *OWN, "--strict")[0] == 1
 
 
-def test_bugs_only_leaves_out_what_is_no_bug(repros: Command, project: Path) -> None:
-    assert repros("audit", *OWN, "--bugs-only") == repros("audit", *OWN)
+def test_a_failure_is_reported_from_its_extent_on(repros: Command, project: Path) -> None:
+    def codes() -> list[int]:
+        return [
+            repros("audit", "--catalogue", "own.py", "--fail-on", extent)[0] for extent in ("fixable", "bugs", "all")
+        ]
+
+    assert codes() == [0, 1, 1]
     (project / "own.py").write_text(CLAIMED.replace('"bug"', '"limitation"\n# documented = "https://example.org"'))
+    assert codes() == [0, 0, 1]
+    (project / "own.py").write_text(CLAIMED.replace("torch>=2.1", "torch>=2.1,<2.4"))
+    assert codes() == [1, 1, 1]
+    assert repros("audit", "--catalogue", "own.py")[0] == 1, "the default is fixable"
+
+
+def test_a_base_with_the_same_failure_ends_with_0(repros: Command, project: Path) -> None:
+    (project / "base").mkdir()
+    (project / "base/requirements.txt").write_text("torch==2.1.0\n")
     assert repros("audit", *OWN)[0] == 1
-    code, out, _ = repros("audit", *OWN, "--bugs-only", "--json")
-    assert (code, json.loads(out)["findings"]) == (0, [])
+    for base in ("base", "base/requirements.txt"):
+        code, out, _ = repros("audit", *OWN, "--base", base, "--json")
+        assert (code, json.loads(out)["base"]["kept"]) == (0, ["RPR-0007"])
+    (project / "base/requirements.txt").write_text("torch==2.0.1\n")
+    assert repros("audit", *OWN, "--base", "base")[0] == 1
+    assert repros("audit", *OWN, "--base", "missing.txt")[0] == 2
 
 
 def test_an_environment(repros: Command, project: Path) -> None:
@@ -121,3 +152,9 @@ def test_ignores_of_the_project(repros: Command, project: Path) -> None:
 def test_sarif(repros: Command) -> None:
     code, out, _ = repros("audit", *OWN, "--format", "sarif")
     assert (code, json.loads(out)["runs"][0]["results"][0]["ruleId"]) == (1, "RPR-0007")
+
+
+def test_standard_input(repros: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, code in (("torch==2.1.2\n", 1), ("- torch: 2.1.2\n- OS: Linux\n", 1), ("It hangs: why?\n", 2)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert repros("audit", "-", *OWN)[0] == code

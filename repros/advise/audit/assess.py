@@ -33,22 +33,22 @@ def assess(repros: Iterable[Repro], subject: Subject, evidence: Evidence) -> Ite
     """Yield an assessment of each repro, in the catalogue's order."""
     measured = group_by_repro(evidence)
     for repro in repros:
-        status, conditions = _judge(repro, subject)
+        status, conditions = judge(repro, subject)
         affected = (*repro.affected, *existence(repro, repro.failing))
         unaffected = find_unaffected(affected, _possible(repro), subject)
         yield Assessment(
             repro=repro,
             status=status,
             conditions=conditions,
-            fixed=unaffected.newer,
-            unaffected=unaffected.older,
+            newer=unaffected.newer,
+            older=unaffected.older,
             workarounds=tuple(_usable_workarounds(repro, subject)),
             exceptions=tuple(_exceptions(repro, status, subject)),
             evidence=summarise_evidence(repro, subject, measured.get(repro.id, {})),
         )
 
 
-def _judge(repro: Repro, subject: Subject) -> tuple[AuditStatus, tuple[Condition, ...]]:
+def judge(repro: Repro, subject: Subject) -> tuple[AuditStatus, tuple[Condition, ...]]:
     """Return whether a failure affects a subject, and the conditions that explain it."""
 
     def evaluate(conditions: Iterable[AnyOf]) -> Evaluated:
@@ -193,9 +193,9 @@ def _usable_workarounds(repro: Repro, subject: Subject) -> Iterator[Variant]:
 class Unaffected(NamedTuple):
     """Releases without a failure. Each entry alone suffices; it may combine releases of several packages."""
 
-    newer: tuple[str, ...]
+    newer: tuple[tuple[Releases, ...], ...]
     """Above the lowest affected release that the subject allows, the nearest first: `lightning>=2.5.3`."""
-    older: tuple[str, ...]
+    older: tuple[tuple[Releases, ...], ...]
     """Older releases: `lightning>=2.0.8,<2.1`."""
 
 
@@ -212,11 +212,11 @@ def find_unaffected(affected: Iterable[AnyOf], possible: Iterable[AnyOf], subjec
     for releases in (releases for together in unaffected_releases(affected) for releases in together):
         free.setdefault(releases.package, []).append(releases.interval)
     lowest = {package: _lowest_affected(package, known, subject) for package, known in free.items()}
-    newer: list[str] = []
-    older: list[str] = []
+    newer: list[tuple[Releases, ...]] = []
+    older: list[tuple[Releases, ...]] = []
     for together in unaffected:
         is_older = any(_ends_below(releases, lowest[releases.package]) for releases in together)
-        (older if is_older else newer).append(" with ".join(map(str, together)))
+        (older if is_older else newer).append(together)
     return Unaffected(tuple(newer), tuple(older))
 
 

@@ -12,6 +12,7 @@ from repros.advise.audit.subject import Constraint
 from repros.model import Repro, Variant
 from repros.model.affected import Overlap
 from repros.model.packages import format_requirement
+from repros.model.ranges import Releases
 from repros.model.unmeasured import not_measured
 
 _MOST_CONSTRAINTS = 8
@@ -95,12 +96,26 @@ class Assessment:
     status: AuditStatus
     conditions: tuple[Condition, ...]
     """The conditions that explain the status."""
-    fixed: tuple[str, ...]
-    """Newer releases without the failure, the nearest first, each sufficient alone: `lightning>=2.4`."""
-    unaffected: tuple[str, ...]
+    newer: tuple[tuple[Releases, ...], ...]
+    """Newer releases without the failure, the nearest first. Each entry suffices alone; those in it belong together."""
+    older: tuple[tuple[Releases, ...], ...]
     """Older releases without the failure, such as those before its introduction."""
     workarounds: tuple[Variant, ...]
     """Fixes and workarounds whose requirements the subject may meet."""
     exceptions: tuple[Variant, ...]
     """For an affected subject, the failing variants that do not fail on it; for an unaffected one, those that do."""
     evidence: EvidenceSummary
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The newer releases as text: `lightning>=2.4`, `accelerate>=1.13 with bitsandbytes>=0.48`."""
+        return _texts(self.newer)
+
+    @property
+    def unaffected(self) -> tuple[str, ...]:
+        """The older releases as text."""
+        return _texts(self.older)
+
+
+def _texts(alternatives: tuple[tuple[Releases, ...], ...]) -> tuple[str, ...]:
+    return tuple(" with ".join(map(str, together)) for together in alternatives)

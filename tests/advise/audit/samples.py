@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from repros.advise.audit.assess import assess
 from repros.advise.audit.ignore import Ignore, index_ignores
-from repros.advise.audit.report import AuditReport, build_report
+from repros.advise.audit.report import DEFAULT_POLICY, AuditReport, FailOn, Policy, build_report
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.model import ExpectedOutcome, FailureKind
 from repros.model.affected import packages_of
@@ -62,16 +62,17 @@ IGNORES = (
     Ignore("RPR-0008", "we knew", dt.date(2026, 1, 31)),
     Ignore("RPR-0005", "not ours", dt.date(2027, 1, 31)),
 )
+EVERYTHING = Policy(FailOn.ALL, strict=True)
 SEEN = measurement("2023-12", lightning="2.2", torch="2.7")
 
 
-def make_report() -> AuditReport:
+def make_report(policy: Policy = DEFAULT_POLICY) -> AuditReport:
     """Return the report of the toys."""
     found = assess(CATALOGUE, SUBJECT, {SEEN.unit: SEEN})
-    return build_report(SUBJECT, found, index_ignores(IGNORES, CATALOGUE), TODAY)
+    return build_report(SUBJECT, found, index_ignores(IGNORES, CATALOGUE), TODAY, policy)
 
 
-def report_on_the_catalogue() -> AuditReport:
+def report_on_the_catalogue(policy: Policy = DEFAULT_POLICY) -> AuditReport:
     """Return a report on old pins of every package, which have most of the catalogue's failures."""
     here = subject(lightning="2.4.0", torch="2.4.1", accelerate="1.0", bitsandbytes="0.48", torchmetrics="1.5")
-    return build_report(here, assess(load(), here, {}), {}, TODAY)
+    return build_report(here, assess(load(), here, {}), {}, TODAY, policy)

@@ -28,6 +28,7 @@ from repros.model.affected import Overlap, Term, evaluate
 from repros.model.ranges import sample
 from repros.text.styled import Text
 from tests import factories as make
+from tests.advise.audit.samples import EVERYTHING
 from tests.advise.audit.test_no_false_all_clear import with_release
 from tests.package_catalogue import load
 
@@ -241,8 +242,10 @@ def _excludes(need: Requirement, versions: Mapping[str, str]) -> bool:
 @pytest.mark.parametrize("name", ["text", "json", "sarif"])
 def test_every_format_says_why_a_release_is_unknown(name: str) -> None:
     of = subject({"torch": "2.1.2"})
-    shown = build_report(of, assess([documented("RPR-0044"), documented("RPR-0041")], of, {}), {}, dt.date(2026, 1, 1))
-    rendered = choose_format(FormatName(name), width=100, verbose=False)(shown)
+    shown = build_report(
+        of, assess([documented("RPR-0044"), documented("RPR-0041")], of, {}), {}, dt.date(2026, 1, 1), EVERYTHING
+    )
+    rendered = choose_format(FormatName(name), width=100, verbose=False, show_all=False)(shown)
     if isinstance(rendered, Text):
         (line,) = [line for line in rendered.plain.splitlines() if "RPR-" in line]
         assert "torch>=2.4" in line

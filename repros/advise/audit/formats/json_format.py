@@ -6,11 +6,12 @@ from typing import Any
 
 from repros.advise.audit.assessment import Assessment, AuditStatus, Condition
 from repros.advise.audit.ignore import Ignore
-from repros.advise.audit.report import AuditReport
+from repros.advise.audit.report import AuditReport, BaseSubject
+from repros.advise.audit.upgrades import Upgrade
 from repros.model.packages import format_requirement
 from repros.text.control import dump_json
 
-SCHEMA = 2
+SCHEMA = 3
 """Incremented when a field changes its name or its meaning; the output without this field is version 1."""
 
 
@@ -20,7 +21,13 @@ def render_json(report: AuditReport) -> str:
         "schema": SCHEMA,
         "subject": report.subject.name,
         "complete": report.subject.complete,
+        "fail_on": report.policy.fail_on.value,
+        "strict": report.policy.strict,
         "counts": {status.value: len(report.with_status(status)) for status in AuditStatus},
+        "reported": [assessment.repro.id for assessment in report.reported],
+        "upgrades": [_upgrade(upgrade) for upgrade in report.upgrades],
+        "base": _base(report.base) if report.base else None,
+        "unreached": [assessment.repro.id for assessment in report.unreached],
         "findings": [_assessment(assessment) for assessment in report.assessments],
         "ignored": [{**_assessment(assessment), **_ignore(ignore)} for assessment, ignore in report.ignored],
         "expired": [_ignore(ignore) for ignore in report.expired],
@@ -28,6 +35,29 @@ def render_json(report: AuditReport) -> str:
         "unparsed": list(report.subject.unparsed),
     }
     return dump_json(value)
+
+
+def _upgrade(upgrade: Upgrade) -> dict[str, Any]:
+    return {
+        "releases": [
+            {
+                "package": one.package,
+                "present": [constraint.raw for constraint in one.constraints],
+                "lowest": str(one.lowest),
+            }
+            for one in upgrade.releases
+        ],
+        "ends": list(upgrade.ends),
+        "begins": list(upgrade.begins),
+    }
+
+
+def _base(base: BaseSubject) -> dict[str, Any]:
+    return {
+        "name": base.name,
+        "ended": [assessment.repro.id for assessment in base.ended],
+        "kept": [assessment.repro.id for assessment in base.kept],
+    }
 
 
 def _assessment(assessment: Assessment) -> dict[str, Any]:

@@ -14,23 +14,19 @@ from repros.advise.audit.formats.remedy import describe_workaround, fixed_in
 from repros.advise.audit.ignore import Ignore
 from repros.advise.audit.report import AuditReport
 from repros.advise.audit.subject import Location
+from repros.model import FailureKind
 from repros.text.control import dump_json
 from repros.text.json_values import upstream_links
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-# `open` is the specification's word for a rule that could not be evaluated; only `fail` may have a level.
-_KINDS = {
-    AuditStatus.AFFECTED: ("fail", "error"),
-    AuditStatus.POSSIBLE: ("fail", "warning"),
-    AuditStatus.UNKNOWN: ("open", "none"),
-    AuditStatus.CLEAR: ("pass", "none"),
-}
+_OF_USE = {FailureKind.MISUSE, FailureKind.BY_DESIGN}
+"""Kinds of failures that depend on what a program does, and that no release fixes."""
 
 
 def render_sarif(report: AuditReport) -> str:
-    """Return the report as a SARIF log, without unaffected failures; ignored assessments are marked as suppressed."""
-    shown = [(assessment, None) for assessment in report.assessments if assessment.status is not AuditStatus.CLEAR]
-    every: list[tuple[Assessment, Ignore | None]] = [*shown, *report.ignored]
+    """Return the reported failures as a SARIF log; ignored ones that would be reported are marked as suppressed."""
+    ignored = [(assessment, ignore) for assessment, ignore in report.ignored if report.policy.reports(assessment)]
+    every: list[tuple[Assessment, Ignore | None]] = [*((one, None) for one in report.reported), *ignored]
     rules = {assessment.repro.id: number for number, (assessment, _) in enumerate(every)}
     log = {
         "$schema": _SCHEMA,
@@ -83,7 +79,7 @@ def _pascal_case(slug: str) -> str:
 
 
 def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int], subject: str) -> dict[str, Any]:
-    kind, level = _KINDS[assessment.status]
+    kind, level = _kind_and_level(assessment)
     id_ = assessment.repro.id
     conditions = "; ".join(map(str, assessment.conditions))
     message = [f"{assessment.repro.title}: {conditions}.", *_fix(assessment), f"Evidence: {assessment.evidence}."]
@@ -104,6 +100,15 @@ def _result(assessment: Assessment, ignore: Ignore | None, rules: dict[str, int]
         reason = f"{ignore.reason} (until {ignore.until})"
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": reason}]
     return result
+
+
+def _kind_and_level(assessment: Assessment) -> tuple[str, str]:
+    """Return the kind and the level of a result; only a `fail` may have a level."""
+    if assessment.status is AuditStatus.UNKNOWN:
+        return "open", "none"  # the specification's word for a rule that could not be evaluated
+    if assessment.repro.kind in _OF_USE:
+        return "fail", "note"
+    return "fail", "error" if assessment.status is AuditStatus.AFFECTED else "warning"
 
 
 def _uri(file: str) -> str:

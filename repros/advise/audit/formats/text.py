@@ -1,4 +1,4 @@
-"""An audit report as text: the totals, then a line for each failure, or a paragraph with `verbose`."""
+"""An audit report as text: the upgrades, a line or a paragraph for each reported failure, and counts of the others."""
 
 from __future__ import annotations
 
@@ -8,48 +8,65 @@ from functools import partial
 
 from repros.advise.audit.assessment import Aspect, Assessment, AuditStatus, Condition
 from repros.advise.audit.formats.remedy import describe_workaround, fixed_in
+from repros.advise.audit.formats.summary import (
+    SECTIONS,
+    describe_others,
+    describe_upgrades,
+    section_of,
+    summarise,
+    title_of,
+)
 from repros.advise.audit.report import AuditReport
-from repros.model import FailureKind
 from repros.text.layout import entry, heading, label_lines
 from repros.text.styled import Text
-from repros.text.wording import count, wrap
+from repros.text.wording import wrap
 
 _entry = partial(entry, margin=12, indent=2)
 _STYLES = {AuditStatus.AFFECTED: "bold red", AuditStatus.POSSIBLE: "bold yellow"}
-_KINDS = {FailureKind.LIMITATION: "Limitations", FailureKind.BY_DESIGN: "By design", FailureKind.MISUSE: "Misuse"}
-_FIXED, _UNFIXED = "Bugs, fixed in a newer release", "Bugs, fixed in no release yet"
-_SECTIONS = (_FIXED, _UNFIXED, *_KINDS.values())
-"""In the order of the report."""
 
 Render = Callable[[Assessment, int], Iterator[Text]]
 
 
-def render_text(report: AuditReport, *, width: int, verbose: bool = False) -> Text:
+def render_text(report: AuditReport, *, width: int, verbose: bool = False, show_all: bool = False) -> Text:
     """Return the whole report.
 
     Args:
         report: the audit.
         width: columns.
-        verbose: whether to show the reasons, workarounds and evidence of each failure, and to list unaffected and
-            unknown failures one by one.
+        verbose: whether to show the reasons, workarounds and evidence of each failure.
+        show_all: whether to list the failures that are only counted otherwise; with `verbose` the unaffected ones, too.
     """
-    lines = [*_summary(report, width), Text()]
-    lines += _concerning_lines(report, width, _detail_lines if verbose else _brief_lines)
-    lines += _unknown_lines(report, width, verbose=verbose)
+    others = show_all and not report.is_foreign
+    shown = [one for one in report.assessments if others or one in report.reported]
+    lines = [*_summary_lines(report, width), Text()]
+    lines += _concerning_lines(shown, width, _detail_lines if verbose else _brief_lines)
+    lines += _unknown_lines(report, shown, width, verbose=verbose)
     if verbose:
-        lines += _section("Not affected", report.with_status(AuditStatus.CLEAR), width)
+        lines += _section("Not affected", [one for one in shown if one.status is AuditStatus.CLEAR], width)
+    lines += _ended_lines(report, width)
     lines += _ignore_lines(report, width)
-    lines += [] if verbose else _hint_lines(report)
+    lines += _other_lines(report, width, show_all=show_all)
+    lines += [] if verbose else _hint_lines(shown)
     while not lines[-1].plain:
         lines.pop()
     return Text("\n").join(lines)
 
 
-def _concerning_lines(report: AuditReport, width: int, render: Render) -> Iterator[Text]:
+def _summary_lines(report: AuditReport, width: int) -> Iterator[Text]:
+    """Yield what was found, and the upgrades that end it."""
+    summary = wrap(f"{report.subject.name}: {summarise(report)}", width, hanging="  ")
+    yield from (Text(line, "bold") for line in summary)
+    for upgrade in describe_upgrades(report):
+        yield from map(Text, wrap(upgrade, width, "  ", "    "))
+    for problem in report.subject.unparsed:
+        yield from map(Text, wrap(f"not parsed: {problem}", width, "  ", "    "))
+
+
+def _concerning_lines(shown: Sequence[Assessment], width: int, render: Render) -> Iterator[Text]:
     """Yield the affected failures and then the possible ones, bugs first."""
     for status, style in _STYLES.items():
-        for section in _SECTIONS:
-            concerned = [assessment for assessment in report.with_status(status) if _section_of(assessment) == section]
+        for section in SECTIONS:
+            concerned = [one for one in shown if one.status is status and section_of(one) == section]
             if concerned:
                 note = (
                     "" if status is AuditStatus.AFFECTED else "; possible, depending on the release that is installed"
@@ -59,20 +76,16 @@ def _concerning_lines(report: AuditReport, width: int, render: Render) -> Iterat
                 yield Text()
 
 
-def _section_of(assessment: Assessment) -> str:
-    return _KINDS.get(assessment.repro.kind, _FIXED if assessment.fixed else _UNFIXED)
-
-
 def _brief_lines(assessment: Assessment, width: int) -> Iterator[Text]:
     """Yield the title and the newer releases without the failure, on one line if the width allows it."""
     fix = f": fixed in {fixed_in(assessment)}" if assessment.fixed else ""
-    yield from map(Text, wrap(f"{assessment.repro.id} {_title(assessment)}{fix}", width, "  ", " " * 11))
+    yield from map(Text, wrap(f"{assessment.repro.id} {title_of(assessment)}{fix}", width, "  ", " " * 11))
 
 
 def _detail_lines(assessment: Assessment, width: int) -> Iterator[Text]:
     repro = assessment.repro
     yield Text()
-    yield from heading(repro.id, _title(assessment), width)
+    yield from heading(repro.id, title_of(assessment), width)
     for number, condition in enumerate(assessment.conditions):
         yield from _entry("" if number else "because", str(condition), width)
     yield from _entry("fixed in", fixed_in(assessment), width)
@@ -85,13 +98,9 @@ def _detail_lines(assessment: Assessment, width: int) -> Iterator[Text]:
     yield from label_lines("more", [_show(assessment)], margin=12, indent=2)  # not wrapped: it is pasted
 
 
-def _title(assessment: Assessment) -> str:
-    return f"{assessment.repro.title}{' (silent)' if assessment.repro.silent else ''}"
-
-
-def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterator[Text]:
+def _unknown_lines(report: AuditReport, shown: Sequence[Assessment], width: int, *, verbose: bool) -> Iterator[Text]:
     """Yield the failures of unknown status, grouped by reason."""
-    unknown = report.with_status(AuditStatus.UNKNOWN)
+    unknown = [one for one in shown if one.status is AuditStatus.UNKNOWN]
     if not unknown:
         return
     if verbose:
@@ -104,8 +113,6 @@ def _unknown_lines(report: AuditReport, width: int, *, verbose: bool) -> Iterato
         yield Text("Unknown", "bold")
         for reason, ids in by_reason.items():
             yield from map(Text, wrap(f"{reason}: {', '.join(ids)}", width, "  ", "    "))
-    for problem in report.subject.unparsed:
-        yield from map(Text, wrap(f"not parsed: {problem}", width, "  ", "    "))
     if report.subject.unparsed or any(map(_lacks_fact, unknown)):
         hint = "to find out, audit the installed environment: repros audit --python PATH"
         yield from map(Text, wrap(hint, width, "  ", "    "))
@@ -133,6 +140,16 @@ def _section(heading: str, assessments: Sequence[Assessment], width: int) -> Ite
     yield Text()
 
 
+def _ended_lines(report: AuditReport, width: int) -> Iterator[Text]:
+    """Yield the failures that the base has, and the subject does not."""
+    ended = report.base.ended if report.base else ()
+    if ended:
+        yield Text(f"Gone since {report.base.name if report.base else ''} ({len(ended)})", "bold green")
+        for one in ended:
+            yield from map(Text, wrap(f"{one.repro.id} {title_of(one)}", width, "  ", " " * 11))
+        yield Text()
+
+
 def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
     lines = [(f"ignored {ignore.id} until {ignore.until}: {ignore.reason}", "dim") for _, ignore in report.ignored]
     lines += [
@@ -146,9 +163,15 @@ def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
         yield Text()
 
 
-def _hint_lines(report: AuditReport) -> Iterator[Text]:
+def _other_lines(report: AuditReport, width: int, *, show_all: bool) -> Iterator[Text]:
+    """Yield the number of failures that are not reported, and the option that lists them."""
+    for sentence in describe_others(report, show_all=show_all):
+        yield from map(Text, wrap(sentence, width, hanging="  "))
+
+
+def _hint_lines(shown: Sequence[Assessment]) -> Iterator[Text]:
     """Yield the commands for more details, if there are any."""
-    for assessment in report.with_status(*_STYLES)[:1]:
+    for assessment in [one for one in shown if one.status in _STYLES][:1]:
         yield Text("reasons, workarounds and evidence: --verbose", "dim")
         yield Text(f"one failure in full: {_show(assessment)}", "dim")  # not wrapped: it is pasted
 
@@ -156,18 +179,3 @@ def _hint_lines(report: AuditReport) -> Iterator[Text]:
 def _show(assessment: Assessment) -> str:
     """Return the command that shows a failure in full."""
     return shlex.join(["repros", "show", assessment.repro.id, *assessment.repro.origin.words])
-
-
-def _summary(report: AuditReport, width: int) -> Iterator[Text]:
-    fixed = sum(bool(assessment.fixed) for assessment in report.with_status(AuditStatus.AFFECTED))
-    names = {
-        AuditStatus.AFFECTED: f"affected ({fixed} fixed in a newer release)" if fixed else "affected",
-        AuditStatus.POSSIBLE: "possible",
-        AuditStatus.UNKNOWN: "unknown",
-        AuditStatus.CLEAR: "not affected",
-    }
-    counts = [f"{len(report.with_status(status))} {name}" for status, name in names.items()]
-    counts += [f"{len(report.ignored)} ignored"] if report.ignored else []
-    total = count(len(report.assessments) + len(report.ignored), "documented failure")
-    lines = wrap(f"{report.subject.name}: {total}: {', '.join(counts)}", width, hanging="  ")
-    yield from (Text(line, "bold") for line in lines)

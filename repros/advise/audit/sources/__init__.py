@@ -2,68 +2,85 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
 
+from repros.advise.audit.sources.kinds import REQUIREMENTS, find_kind
+from repros.advise.audit.sources.parsing import read_text
+from repros.advise.audit.sources.stated import FindReleases, read_stated
 from repros.advise.audit.subject import Subject
 from repros.model.errors import ReprosError
 
-DEFAULT_FILES = ("uv.lock", "pylock.toml", "requirements.txt", "pyproject.toml")
+DEFAULT_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "requirements.txt", "pyproject.toml")
 """The default files in a project, the most exact first."""
+STDIN = "standard input"
+_EXPECTED = (
+    "requirements, a pyproject.toml, a lock of uv, Poetry or PDM, a pylock.toml, the output of 'pip list', "
+    "'conda list' or 'conda env export', or the environment of an issue; 'pip freeze > requirements.txt' makes one"
+)
+_CONTENT = re.compile(r"^\s*[^#\s]", re.MULTILINE)
+"""A line that is no comment."""
 
 
-class SourceReader(Protocol):
-    """Parser of one kind of file."""
+def read_source(file: Path, find_releases: FindReleases | None = None) -> Subject:
+    """Parse a file; its name determines the format, and its content where the name does not.
 
-    def __call__(self, file: Path, /) -> Subject:
-        """Parse the file.
-
-        Raises:
-            OSError: it cannot be read.
-            UnicodeDecodeError: it is not UTF-8.
-            ReprosError: it does not have the format of its name.
-        """
-
-
-_READERS = {
-    "pyproject.toml": "pyproject",
-    "uv.lock": "uv_lock",
-    "pylock.toml": "pylock",
-    "pylock.*.toml": "pylock",
-    "*.txt": "requirements",
-    "*.in": "requirements",
-}
-"""For each pattern of file names, the module with the parser `read_MODULE`, which is imported when needed."""
-
-
-def find_reader(file: Path) -> SourceReader | None:
-    """Return the parser for a file's name."""
-    module = next((module for pattern, module in _READERS.items() if fnmatchcase(file.name, pattern)), None)
-    if module is None:
-        return None
-    reader: SourceReader = getattr(import_module(f"{__name__}.{module}"), f"read_{module}")
-    return reader
-
-
-def read_source(file: Path) -> Subject:
-    """Parse a file; its name determines the format.
+    Args:
+        file: the file.
+        find_releases: returns the releases that a text states, for texts that are no requirements.
 
     Raises:
-        ReprosError: it cannot be read or parsed, or its name is unknown.
+        ReprosError: it cannot be read or parsed, or names no release.
     """
-    reader = find_reader(file)
-    if reader is None:
-        expected = "requirements.txt, pyproject.toml, uv.lock or pylock.toml; 'pip freeze > requirements.txt' makes one"
-        raise ReprosError(f"{file} has an unknown format; expected {expected}.")
     try:
-        return reader(file)
+        return _read(file, find_releases)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ReprosError(f"{file} cannot be read ({reason}).") from error
     except RecursionError as error:
         raise ReprosError(f"{file} cannot be read: it is nested too deeply.") from error
+
+
+def _read(file: Path, find_releases: FindReleases | None) -> Subject:
+    text = read_text(file)
+    kind = find_kind(file.name, text)
+    module, _, function = kind.partition(".")
+    reader: Callable[[Path], Subject] = getattr(import_module(f"{__name__}.{module}"), function)
+    subject = reader(file)
+    number = sum(map(len, subject.constraints.values()))
+    if kind != REQUIREMENTS or (number and len(subject.unparsed) <= number):
+        return subject
+    # Most lines are no requirements: an issue, or the environment block of one.
+    stated = read_stated(file, find_releases) if find_releases else None
+    if stated is None and not number and _CONTENT.search(text):
+        first = f" ({subject.unparsed[0]})" if subject.unparsed else ""
+        raise ReprosError(f"no line of {file} is a requirement or states a release{first}; expected {_EXPECTED}.")
+    return stated or subject
+
+
+def read_piped(raw: bytes, find_releases: FindReleases | None = None) -> Subject:
+    """Parse what standard input has, of any kind.
+
+    Raises:
+        ReprosError: it cannot be parsed, or names no release.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "input"
+        file.write_bytes(raw)
+        try:
+            subject = read_source(file, find_releases)
+        except ReprosError as error:
+            raise ReprosError(str(error).replace(str(file), STDIN)) from error
+    constraints = {
+        name: tuple(replace(one, location=replace(one.location, file=STDIN)) for one in group)
+        for name, group in subject.constraints.items()
+    }
+    unparsed = tuple(problem.replace(str(file), STDIN) for problem in subject.unparsed)
+    return replace(subject, name=STDIN, constraints=constraints, unparsed=unparsed)
 
 
 def find_source(folder: Path) -> Path:
@@ -75,4 +92,5 @@ def find_source(folder: Path) -> Path:
     for name in DEFAULT_FILES:
         if (folder / name).is_file():
             return folder / name
-    raise ReprosError(f"no {', '.join(DEFAULT_FILES)} here; pass a file, or an environment with --python.")
+    where = "here" if folder == Path() else f"in {folder}"
+    raise ReprosError(f"no {', '.join(DEFAULT_FILES)} {where}; pass a file, or an environment with --python.")
