@@ -17,7 +17,7 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signatures import load_index
 from repros.cli.shared.streams import echo, echo_json
 from repros.diagnose.match import log
-from repros.model.errors import UnknownNameError
+from repros.model.errors import ReprosError, UnknownNameError
 from repros.model.settings import CatalogueLocations
 from repros.scripts.triage.answer import Answer, Certainty
 from repros.scripts.triage.kind import Input, InputKind, recognise
@@ -177,10 +177,12 @@ def _audit(found: Input, places: CatalogueLocations) -> Answer:
     from repros.cli.audit import read_subject  # noqa: PLC0415 - see above
     from repros.scripts.triage.packages_answer import answer_packages  # noqa: PLC0415 - see above
 
+    if found.path is None:
+        raise ReprosError("the input lists packages, which are read from a file; save it as requirements.txt.")
     catalogue = read_catalogue(places)
     is_environment = found.kind is InputKind.ENVIRONMENT
-    files = (None, found.path) if is_environment else (found.path, None)
-    subject = read_subject(*files, catalogue)
+    file, python = (None, found.path) if is_environment else (found.path, None)
+    subject = read_subject(file, python, catalogue)
     today = dt.datetime.now().astimezone().date()
     report = build_report(subject, assess(catalogue, subject, {}), {}, today)
     return answer_packages(report, str(found.path), found.kind)
