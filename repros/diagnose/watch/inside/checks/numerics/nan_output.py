@@ -98,15 +98,13 @@ class _First:
         """The range of the outermost module's output in the last step with a finite loss."""
 
     def listen(self) -> None:
-        for name in _OBSERVED:
-            self._watch.listen(name, getattr(self, name))
+        self._watch.listen_to(self, *_OBSERVED)
         when_imported("torch.nn.modules.module", self._calls.on)
 
     def _stop(self) -> None:
         self._calls.off()
         self._calls.forget()
-        for name in _OBSERVED:
-            self._watch.ignore(name, getattr(self, name))
+        self._watch.ignore_from(self, *_OBSERVED)
 
     def compiles(self) -> None:
         self._calls.follow_compiled()

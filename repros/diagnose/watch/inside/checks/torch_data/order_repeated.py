@@ -184,8 +184,7 @@ def _listen_in_workers(watch: Watch) -> None:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     orders, seeds = _Orders(watch), _Seeds(watch)
-    for name in ("ordered", "fetched", "before_backward", "after_step"):
-        watch.listen(name, getattr(orders, name))
+    watch.listen_to(orders, "ordered", "fetched", "before_backward", "after_step")
     watch.listen("seeded", seeds.seeded)
     for name in ("loading", "state_loading"):
         watch.listen(name, orders.forget)

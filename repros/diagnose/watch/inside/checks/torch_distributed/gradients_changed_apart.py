@@ -85,8 +85,7 @@ class _Changes:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     changes = _Changes(watch)
-    for name in ("made", "after_inspected_backward"):
-        watch.listen(name, getattr(changes, name))
+    watch.listen_to(changes, "made", "after_inspected_backward")
 
 
 def _gradients(optimizer: Optimizer) -> dict[str, Tensor]:

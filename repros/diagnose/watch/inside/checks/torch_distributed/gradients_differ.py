@@ -92,8 +92,7 @@ class _Agreement:
 
     def replica(self, *_: object) -> None:
         """Listen from the first replica on."""
-        for name in ("calling", "before_backward", "inner_backward", "after_inspected_backward"):
-            self._watch.listen(name, getattr(self, name))
+        self._watch.listen_to(self, "calling", "before_backward", "inner_backward", "after_inspected_backward")
 
     def inner_backward(self) -> None:
         self._inner += 1

@@ -130,8 +130,7 @@ class _Shares:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     shares = _Shares(watch)
-    watch.listen("drawn", shares.drawn)
-    watch.listen("prepared_loader", shares.prepared_loader)
+    watch.listen_to(shares, "drawn", "prepared_loader")
 
 
 def _shares_of(sampler: Sampler) -> int:

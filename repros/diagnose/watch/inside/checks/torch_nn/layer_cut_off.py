@@ -200,10 +200,8 @@ class _Unheld:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     cut, held = _Cut(watch), _Unheld(watch)
-    for name in ("state_loading", "fed", "called", "after_inspected_step"):
-        watch.listen(name, getattr(cut, name))
-    for name in ("made", "state_loading", "calling", "called", "after_inspected_step"):
-        watch.listen(name, getattr(held, name))
+    watch.listen_to(cut, "state_loading", "fed", "called", "after_inspected_step")
+    watch.listen_to(held, "made", "state_loading", "calling", "called", "after_inspected_step")
 
 
 def _parameters(module: Module) -> list[Parameter]:

@@ -112,8 +112,7 @@ class _Losses:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     losses = _Losses(watch)
-    watch.listen("differentiating", losses.differentiating)
-    watch.listen("hooks_saved", losses.hooks_saved)
+    watch.listen_to(losses, "differentiating", "hooks_saved")
 
 
 def _nodes(roots: list[Node | None]) -> Iterator[Node]:

@@ -131,8 +131,7 @@ class _Switches:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     switches = _Switches(watch)
-    for name in ("fit_begins", "switching", "calling", "after_inspected_step"):
-        watch.listen(name, getattr(switches, name))
+    watch.listen_to(switches, "fit_begins", "switching", "calling", "after_inspected_step")
 
 
 def _freezes(module: Module) -> set[str]:

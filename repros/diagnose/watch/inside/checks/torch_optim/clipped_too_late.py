@@ -113,8 +113,7 @@ class _Twice:
     def made(self, optimizer: Optimizer) -> None:
         self._made += 1
         if self._made == 2:  # noqa: PLR2004 - one alone steps once
-            for name in ("before_backward", "before_step", "after_step"):
-                self._watch.listen(name, getattr(self, name))
+            self._watch.listen_to(self, "before_backward", "before_step", "after_step")
         held = parameters_of(optimizer)
         count = len(held) - len({id(parameter) for parameter in held})
         if count:
@@ -205,5 +204,4 @@ def listen(watch: Watch) -> None:
     late, twice, dropped = _Late(watch), _Twice(watch), _Dropped(watch)
     watch.listen("clipping", late.clipping)
     watch.listen("made", twice.made)
-    for name in ("made", "after_backward", "after_step", "zeroing"):
-        watch.listen(name, getattr(dropped, name))
+    watch.listen_to(dropped, "made", "after_backward", "after_step", "zeroing")

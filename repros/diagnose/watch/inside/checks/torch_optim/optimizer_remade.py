@@ -140,6 +140,4 @@ class _Remade:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     remade = _Remade(watch)
-    watch.listen("made", remade.made)
-    watch.listen("loaded", remade.loaded)
-    watch.listen("pass_begins", remade.pass_begins)
+    watch.listen_to(remade, "made", "loaded", "pass_begins")

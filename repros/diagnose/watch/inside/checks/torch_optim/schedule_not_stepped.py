@@ -122,8 +122,7 @@ class _Schedules:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     schedules = _Schedules(watch)
-    for name in ("scheduled", "pass_begins", "ends"):
-        watch.listen(name, getattr(schedules, name))
+    watch.listen_to(schedules, "scheduled", "pass_begins", "ends")
 
 
 def _rates(optimizer: Optimizer) -> list[float]:

@@ -193,10 +193,8 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     finite, moved, zeroed = _Finite(watch), _Moved(watch), _Zeroed(watch)
     if watch.is_enabled("weights_not_finite"):
-        watch.listen("before_inspected_step", finite.before_inspected_step)
-        watch.listen("after_inspected_step", finite.after_inspected_step)
-    for name in ("scheduled", "before_inspected_step", "after_inspected_step"):
-        watch.listen(name, getattr(moved, name))
+        watch.listen_to(finite, "before_inspected_step", "after_inspected_step")
+    watch.listen_to(moved, "scheduled", "before_inspected_step", "after_inspected_step")
     watch.listen("after_inspected_step", zeroed.after_inspected_step)
 
 
