@@ -102,7 +102,7 @@ def audit(
     if python is not None and file is not None:
         raise click.UsageError("FILE and --python exclude each other: audit one after the other.")
     catalogue = load_catalogue(places)
-    subject = _read_subject(file, python, catalogue)
+    subject = read_subject(file, python, catalogue)
     ignored = _read_ignores(catalogue, file, ignores)
     today = dt.datetime.now().astimezone().date()
     measured = evidence.read(locations=places)
@@ -125,7 +125,12 @@ def audit(
     return AFFECTED if report.reported else CLEAN
 
 
-def _read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) -> Subject:
+def read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) -> Subject:
+    """Return the packages of a file, or of an interpreter's environment; without both, of the project's file.
+
+    Raises:
+        ReprosError: they cannot be read.
+    """
     if python is not None:
         from repros.engine.probe import probe  # noqa: PLC0415 - files need no engine
 

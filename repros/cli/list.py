@@ -53,7 +53,7 @@ class Filter(NamedTuple):
 
     def _fits(self, repro: ListedRepro) -> bool:
         return (
-            all(word.casefold() in repro.searched for word in self.words)
+            all(map(repro.has_word, self.words))
             and _overlap(self.families, [repro.summary["family"]])
             and _overlap(self.strategies, repro.summary["strategies"])
             and _overlap(self.packages, repro.summary["packages"])

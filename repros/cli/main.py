@@ -17,7 +17,7 @@ from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import BAD_INPUT
 from repros.cli.shared.signals import interruption_exit_code
 from repros.cli.shared.streams import drop_output, echo, flush, prepare_streams
-from repros.model.errors import ReprosError, UnknownNameError
+from repros.model.errors import ReprosError
 
 _LONGEST_MESSAGE = 300
 _FEWEST_COLUMNS, _PIPE_WIDTH, _MOST_COLUMNS = 50, 80, 100
@@ -26,27 +26,39 @@ _FEWEST_COLUMNS, _PIPE_WIDTH, _MOST_COLUMNS = 50, 80, 100
 _COMPLETION = "_REPROS_COMPLETE"
 """The environment variable by which a shell asks click for completions."""
 
-_COMMANDS = {
-    "list": ("list_repros", "List the documented failures."),
-    "show": ("show", "Show one failure: cause, fixes, and a diff."),
-    "run": ("run", "Run repros and report the verdict of each cell."),
-    "simulate": ("simulate", "Run any program on simulated GPUs."),
-    "summary": ("summary", "Print the table of a results file."),
-    "match": ("match", "Find the documented failures in a log."),
-    "watch": ("watch", "Run a training program and report documented failures in it."),
-    "compare": ("compare", "Run a training twice and find the first step at which the runs diverge."),
-    "try": ("try_script", "Run an untrusted script in a sandbox on chosen stacks and report the outcome."),
-    "reduce": ("reduce", "Minimize a failing script."),
-    "report": ("report", "Write a Markdown block for an upstream issue."),
-    "export": ("export", "Write a repro as a standalone script, or as an OSV record."),
-    "audit": ("audit", "Find failures that affect pinned or installed packages."),
-    "stacks": ("stacks", "List the sets of library versions to run on."),
-    "matrix": ("matrix", "Measure the catalogue on all stacks, or compare it with the evidence."),
-    "bisect": ("bisect_repro", "Find the first and the last affected release."),
-    "check": ("check", "Check a new script and list what is left to do."),
-    "new": ("new", "Write a new repro script from a template."),
+_GROUPS = {
+    "You have a failure": {
+        "triage": ("triage", "Answer what it is, from anything you have of it; the same as 'repros WHATEVER'."),
+        "match": ("match", "Find the documented failures in a log."),
+        "watch": ("watch", "Run a training program and report documented failures in it."),
+        "compare": ("compare", "Run a training twice and find the first step at which the runs diverge."),
+        "audit": ("audit", "Find failures that affect pinned or installed packages."),
+        "list": ("list_repros", "List the documented failures."),
+        "show": ("show", "Show one failure: cause, fixes, and a diff."),
+    },
+    "You have a script that fails": {
+        "try": ("try_script", "Run an untrusted script in a sandbox on chosen stacks and report the outcome."),
+        "reduce": ("reduce", "Minimize a failing script."),
+        "bisect": ("bisect_repro", "Find the first and the last affected release."),
+        "report": ("report", "Write a Markdown block for an upstream issue."),
+    },
+    "You have no GPU": {
+        "simulate": ("simulate", "Run any program on simulated GPUs."),
+    },
+    "You work with the catalogue": {
+        "run": ("run", "Run repros and report the verdict of each cell."),
+        "summary": ("summary", "Print the table of a results file."),
+        "export": ("export", "Write a repro as a standalone script, or as an OSV record."),
+        "stacks": ("stacks", "List the sets of library versions to run on."),
+        "matrix": ("matrix", "Measure the catalogue on all stacks, or compare it with the evidence."),
+        "new": ("new", "Write a new repro script from a template."),
+        "check": ("check", "Check a new script and list what is left to do."),
+    },
 }
-"""Each command in the order of its use: its function in its module, and one line of help."""
+"""The commands by what a person has: each with its function in its module, and one line of help."""
+_COMMANDS = {name: command for group in _GROUPS.values() for name, command in group.items()}
+_ALIASES = {"search": "list", "find": "list", "explain": "show"}
+"""Names by which people look for a command."""
 
 
 class _Commands(click.Group):
@@ -65,15 +77,26 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - see above
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+        longest = max(map(len, _COMMANDS))
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                # One column for all groups: names of one length.
+                formatter.write_dl([(f"{name:<{longest}}", line) for name, (_, line) in commands.items()])
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
-            raise UnknownNameError("command", args[0], _COMMANDS)
-        return super().resolve_command(ctx, args)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = args[0] if args else ""
+        if first in _ALIASES and args[1:]:
+            args = [_ALIASES[first], *args[1:]]
+        elif first in {"-", "--"} or (first and not first.startswith("-") and first not in _COMMANDS):
+            args = ["triage", *args]
+        elif not args and _is_terminal() and not ctx.resilient_parsing:
+            args = ["triage"]
+        return super().parse_args(ctx, args)
+
+
+def _is_terminal() -> bool:
+    """Whether a person may paste a text: both ends are a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _module_name(command: str) -> str:
@@ -84,13 +107,18 @@ def _module_name(command: str) -> str:
 @click.group(
     cls=_Commands,
     invoke_without_command=True,
+    subcommand_metavar="WHATEVER... | COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _MOST_COLUMNS},
-    epilog=example("repros list", "repros show RPR-0005", "repros run RPR-0005"),
+    epilog=example("repros train.log", "repros issue.md", "repros -- python train.py", "repros RPR-0005"),
 )
 @click.version_option(__version__, prog_name="repros", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Run documented failures of PyTorch training frameworks and report, with evidence, which are present."""
+    """Answer what a failure of a PyTorch training is, from anything that you have of it: `repros WHATEVER`.
+
+    WHATEVER is a log, a pasted message, the text of an issue, a script, requirements, an id, words, or `--` and a
+    command. The answers rest on documented failures, which are scripts that were run on real releases.
+    """
     if context.invoked_subcommand is None:
         echo(context.get_help())
 

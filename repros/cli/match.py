@@ -5,21 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from repros.cli.shared.example import example
-from repros.cli.shared.inputs import keep, name_omissions, read_catalogue
+from repros.cli.shared.inputs import read_catalogue
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.signatures import load_index
 from repros.cli.shared.streams import echo, echo_json
-from repros.diagnose.match import SignatureIndex, log
+from repros.diagnose.match import log
 from repros.diagnose.match.hang import EvidenceMatch, match_evidence
 from repros.diagnose.match.hang.dumps import read_dumps, split_inputs
-from repros.diagnose.match.hints import NAME
 from repros.model.settings import CatalogueLocations
 from repros.text.styled import Text
 
@@ -29,13 +28,12 @@ if TYPE_CHECKING:
     from repros.model import Repro
 
 FOUND, NOT_FOUND = 0, 1
-_CODE = Path(log.__file__).parent
 
 
 @click.command(
     epilog=example("repros match train.log", "python train.py 2>&1 | repros match -", "repros match train.log DUMPS"),
 )
-@click.argument("files", type=click.Path(path_type=Path, allow_dash=True), nargs=-1, metavar="[LOG|-] [DUMP...]")
+@click.argument("files", type=click.Path(path_type=Path, allow_dash=True), nargs=-1, metavar="[LOG|-]... [DUMP]...")
 @click.option(
     "--confirm", is_flag=True, help="Run the failing variants of the candidates in the environment of --python."
 )
@@ -60,8 +58,9 @@ def match(
     """Find the documented failures in a log or traceback, and the ranks that cause a hang.
 
     LOG is a log of any length and origin: mixed ranks, colours, timestamps, and the prefixes of launchers, pytest,
-    notebooks and web pages. Class and message of each exception are compared with every documented failure, then the
-    call stack with the documented frames, then the versions in the log with the affected releases.
+    notebooks and web pages; several are read as one. Class and message of each exception are compared with every
+    documented failure, then the call stack with the documented frames, then the versions in the log with the affected
+    releases.
 
     `certain`: class, message, call stack and versions match, or the traceback contains the repro's script. `likely`:
     class and message match, and the call stack if the repro names frames. `possible`: the log shows a part of this (of
@@ -81,18 +80,17 @@ def match(
         raise click.UsageError(
             "--confirm needs --python PATH, the environment to run on, and --python needs --confirm."
         )
-    index, clashes = keep("signatures", places, partial(_read_index, places), [_CODE, Path(__file__)], NAME)
-    name_omissions(places, clashes, is_empty=index.is_empty)
-    log_file, dumps = split_inputs(files)
+    index = load_index(places)
+    logs, dumps = split_inputs(files)
     environment = None
     if python is not None:
         from repros.cli.shared.confirm import describe, run_candidates  # noqa: PLC0415 - nothing else needs the engine
 
         environment = describe(python)
-    lines = log.decode_lines(_read_log(log_file), _log_name(log_file)) if log_file else None
+    lines = log.join_logs([(_log_name(file), _read_log(file)) for file in logs]) if logs else None
     evidence = match_evidence(lines, read_dumps(dumps), _repros(places), environment, index)
     found, hangs = evidence.match, evidence.hangs
-    unmatched = _explain(evidence, lines, log_file, places)
+    unmatched = _explain(evidence, lines, logs, places)
     ids = [candidate.repro.id for candidate in found.candidates]
     if as_json:
         confirmed = (
@@ -138,23 +136,21 @@ class _Unmatched:
 
 
 def _explain(
-    evidence: EvidenceMatch, lines: log.LogLines | None, file: Path | None, places: CatalogueLocations
+    evidence: EvidenceMatch, lines: log.LogLines | None, files: Sequence[Path], places: CatalogueLocations
 ) -> _Unmatched:
     """Explain a log without a documented failure by the words of its messages."""
     if evidence.match.candidates or lines is None:
         return _Unmatched()
-    from repros.diagnose.messages import explain, nearest  # noqa: PLC0415 - a match needs none of it
+    from repros.cli.shared.signatures import load_words  # noqa: PLC0415 - a match needs none of it
+    from repros.diagnose.messages import explain  # noqa: PLC0415 - a match needs none of it
 
     explanations = explain(evidence.match.failures, lines)
-    if file is not None and file.suffix == ".py" and not evidence.match.failures:
-        return _Unmatched(script=file)
+    if len(files) == 1 and files[0].suffix == ".py" and not evidence.match.failures:
+        return _Unmatched(script=files[0])
     if not explanations:
         return _Unmatched()
-    words = keep(
-        "words", places, lambda: nearest.WordIndex(read_catalogue(places)), [Path(nearest.__file__), Path(__file__)]
-    )
     ruled_out = {out.entry.repro.id for out in evidence.match.ruled_out}
-    near = words.find(explanations[0].link.raised.message)
+    near = load_words(places).find(explanations[0].link.raised.message)
     return _Unmatched(explanations, tuple(failure for failure in near if failure.id not in ruled_out))
 
 
@@ -182,12 +178,6 @@ def _report(evidence: EvidenceMatch, unmatched: _Unmatched, width: int, *, verbo
         shown = unmatched.lines(width)
         parts.append(format_match(evidence.match, width, shown, show_ruled_out=verbose))
     return Text("\n\n").join(parts)
-
-
-def _read_index(places: CatalogueLocations) -> tuple[SignatureIndex, tuple[str, ...]]:
-    """Return the index of the signatures, and a sentence for each script that was skipped."""
-    catalogue = read_catalogue(places)
-    return SignatureIndex(catalogue), catalogue.clashes
 
 
 def _repros(places: CatalogueLocations) -> Iterator[Repro]:

@@ -21,6 +21,7 @@ from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import make_task, ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo
+from repros.cli.shared.where import choose_where
 from repros.model.errors import ReprosError
 from repros.model.settings import (
     CATALOGUE,
@@ -165,7 +166,8 @@ def _measure(
     """Run a script on the stacks and return the form filled from the outcomes."""
     places = find_catalogues()
     task = make_task(read_script(file), watch=False, **running)
-    runs = try_on(task, stacks or ready_stacks(places), places)
+    where = choose_where(stacks or ready_stacks(places), None, places)
+    runs = try_on(task, lambda _: where)
     title = slug.replace("_", " ").capitalize()
     return form_of(task.python_script.source, task.script.name, task.needs, task.options, runs, thread, title)
 

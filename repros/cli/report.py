@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from packaging.requirements import Requirement
 
 from repros.advise.report.build import IssueReport, build, shows_failure
 from repros.advise.report.collect_env import collect_env
-from repros.advise.report.markdown import Form, markdown
-from repros.advise.report.redact import MachineIdentity
+from repros.advise.report.markdown import Form, markdown, short_markdown
+from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.advise.report.script.markdown import script_markdown
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, narrowing_options
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.script_options import make_task, running_options, try_on
+from repros.cli.shared.script_options import (
+    find_script,
+    issue_options,
+    issue_targets,
+    make_task,
+    running_options,
+    try_on,
+)
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.streams import echo, echo_json
-from repros.cli.shared.where import choose_where
+from repros.cli.shared.where import choose_where, with_option
+from repros.diagnose.issue import Issue
 from repros.engine import environments, record
 from repros.engine.environment import Targets
 from repros.engine.pipeline import run_specs
@@ -34,12 +45,15 @@ from repros.model import Device, FailureKind, Repro, Role, Stack, Variant
 from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
+from repros.scripts.try_.markdown import comment
 from repros.scripts.try_.report import report_of
-from repros.scripts.try_.script import read_script
+from repros.scripts.try_.script import Script, read_report
 from repros.text.layout import HANGING
 from repros.text.threads import kind_text
 from repros.text.wording import wrap
 
+_NO_ENV = ("", None)
+"""No description of an environment, for no reason but that it was not asked for."""
 RUNS = Path(".repros/report.jsonl")
 """Results of the cells that `repros report` ran; those of `repros run` are not overwritten."""
 
@@ -68,6 +82,7 @@ RUNS = Path(".repros/report.jsonl")
 )
 @click.option(
     "--form",
+    "chosen",
     type=click.Choice([form.value for form in Form]),
     help="Bug form that sets the headings. Default: that of the project with the failure.",
 )
@@ -78,6 +93,10 @@ RUNS = Path(".repros/report.jsonl")
     metavar="FILE",
     help="Report this script instead of a repro, run like `repros try` on --stack or current.",
 )
+@issue_options
+@with_option
+@click.option("--short", is_flag=True, help="Print a comment for a thread instead of a bug form.")
+@click.option("--env", "with_env", is_flag=True, help="Add the output of `torch.utils.collect_env`.")
 @running_options
 @catalogue_option
 def report(
@@ -87,10 +106,15 @@ def report(
     strategies: tuple[str, ...],
     devices: tuple[Device, ...],
     results: Path | None,
-    form: str | None,
+    chosen: str | None,
     script: Path | None,
+    issue: Path | None,
+    block: int | None,
+    wanted: tuple[Requirement, ...],
     places: CatalogueLocations,
     *,
+    short: bool,
+    with_env: bool,
     as_json: bool,
     **running: Any,
 ) -> None:
@@ -100,64 +124,101 @@ def report(
     are reported; without an ID, all failures in them. Progress goes to stderr. Secrets and data that identify you or
     your machine are redacted; read the block before you post it.
 
-    --script FILE reports any script, run as by `repros try`. The options from --ranks on apply only then.
+    --script FILE, or --from-issue FILE, reports any script, run as by `repros try`. The options from --ranks on, and
+    --with, apply only then.
     """
-    if script is not None:
+    form = _Presentation(Form(chosen) if chosen else None, short, with_env, as_json)
+    if script is not None or issue is not None:
         if ids or python is not None or results is not None or strategies or devices:
             raise click.UsageError("--script reports a file of its own, on --stack; it excludes IDs and their options.")
-        _report_script(script, stacks, form, places, running, as_json=as_json)
+        _report_script(_read_program(script, issue, block), stacks, wanted, places, running, form)
         return
+    if wanted:
+        raise click.UsageError("--with applies to --script and --from-issue.")
     catalogue = load_catalogue(places)
-    if python is None and not stacks:
+    lines, file = _find_lines(
+        catalogue, ids, choose_where(stacks, python, places) if python or stacks else None, strategies, devices, results
+    )
+    reports = list(_reports(catalogue, ids, lines, file, with_env=with_env))
+    _name_threads(catalogue.find(report.failure.id) for report in reports)
+    _print(reports, form)
+
+
+@dataclass(frozen=True)
+class _Presentation:
+    """How a report is printed."""
+
+    form: Form | None
+    short: bool
+    with_env: bool
+    as_json: bool
+
+
+def _find_lines(
+    catalogue: Catalogue,
+    ids: tuple[str, ...],
+    where: Targets | None,
+    strategies: tuple[str, ...],
+    devices: tuple[Device, ...],
+    results: Path | None,
+) -> tuple[Sequence[RecordLine], Path]:
+    """Return the results to report with their file: those of a run if there is a target, or those of an earlier run."""
+    if where is None:
         if strategies or devices:
             raise click.UsageError("--strategy and --device restrict a run; add --python or --stack to run.")
         file = results or LATEST
-        lines: Sequence[RecordLine] = read_results(file)
-    elif results is not None:
+        return read_results(file), file
+    if results is not None:
         raise click.UsageError("--results reports an earlier run; it excludes --python and --stack.")
-    elif not ids:
+    if not ids:
         raise click.UsageError("name the repros to run there: one ID, or several.")
-    else:
-        file, where = RUNS, choose_where(stacks, python, places)
-        lines = _run(catalogue, ids, where, strategies, devices)
-    reports = list(_reports(catalogue, ids, lines, file))
-    _name_threads(catalogue.find(report.failure.id) for report in reports)
-    if as_json:
+    return _run(catalogue, ids, where, strategies, devices), RUNS
+
+
+def _print(reports: Sequence[IssueReport], form: _Presentation) -> None:
+    if form.as_json:
         echo_json([dataclasses.asdict(report) for report in reports])
         return
-    chosen = Form(form) if form else None
-    echo("\n---\n\n".join(markdown(report, chosen) for report in reports), nl=False)
+    texts = (short_markdown(report) if form.short else markdown(report, form.form) for report in reports)
+    echo("\n---\n\n".join(texts), nl=False)
+
+
+def _read_program(script: Path | None, issue: Path | None, block: int | None) -> tuple[Script, Issue | None]:
+    """Return the script to report, and the issue that it is from."""
+    if script is not None and issue is not None:
+        raise click.UsageError("--script and --from-issue exclude each other.")
+    program, _ = find_script((str(script),) if script is not None else (), issue, block)
+    return program, read_report(issue, block) if issue is not None else None
 
 
 def _report_script(
-    file: Path,
+    program: tuple[Script, Issue | None],
     stacks: tuple[str, ...],
-    form: str | None,
+    wanted: tuple[Requirement, ...],
     places: CatalogueLocations,
     running: Mapping[str, Any],
-    *,
-    as_json: bool,
+    form: _Presentation,
 ) -> None:
     """Run a script on stacks and print its block.
 
     Raises:
-        ReprosError: it cannot run on any.
+        ReprosError: it ran nowhere.
     """
-    task = make_task(read_script(file), watch=False, **running)
-    runs = try_on(task, stacks or ("current",), places)
-    known = load_stacks(places)
-    found = report_of(
-        task,
-        runs,
-        lambda name: _collect_env_once(environments.environment_folder(known[name]) / "bin/python"),
-        MachineIdentity.of_this_machine(),
-    )
+    script, issue = program
+    task = make_task(script, watch=False, **running)
+    runs = try_on(task, lambda progress: issue_targets(task, issue, stacks, wanted, places, progress), issue)
+    identity = MachineIdentity.of_this_machine()
+    pythons = {run.stack: run.environment.python for run in runs}
+    found = report_of(task, runs, lambda name: _collect_env_once(pythons[name]) if form.with_env else _NO_ENV, identity)
     if not found.runs:
         raise ReprosError(f"the script ran nowhere: {'; '.join(run.outcome.note or '' for run in runs)}.")
-    if as_json:
+    if form.as_json:
         echo_json(dataclasses.asdict(found))
+    elif form.short:
+        command = shlex.join(["repros", "try", *(["--from-issue", "issue.md"] if issue else [script.name])])
+        echo(comment(task, runs, command, Redactor(identity)), nl=False)
     else:
-        echo(script_markdown(found, Form(form) if form else None), nl=False)
+        echo(script_markdown(found, form.form), nl=False)
 
 
 def _name_threads(repros: Iterable[Repro]) -> None:
@@ -197,7 +258,7 @@ def _is_reported(variant: Variant) -> bool:
 
 
 def _reports(
-    catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[RecordLine], file: Path
+    catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[RecordLine], file: Path, *, with_env: bool
 ) -> Iterator[IssueReport]:
     latest = record.latest(lines)
     for repro in _choose_repros(catalogue, ids, latest, file):
@@ -206,8 +267,10 @@ def _reports(
             raise ReprosError(
                 f"{file} has no result of {repro.id}; run it where it fails: repros report {repro.id} --python PATH"
             )
-        describe = functools.partial(_torch_env, load_stacks(catalogue.locations))
-        yield build(repro, own, describe, MachineIdentity.of_this_machine(), catalogue.locations)
+        known = functools.partial(_torch_env, load_stacks(catalogue.locations))
+        yield build(
+            repro, own, known if with_env else lambda _: _NO_ENV, MachineIdentity.of_this_machine(), catalogue.locations
+        )
 
 
 def _choose_repros(catalogue: Catalogue, ids: tuple[str, ...], lines: Sequence[RecordLine], file: Path) -> list[Repro]:

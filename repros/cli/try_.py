@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 from packaging.requirements import Requirement
 
+from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
@@ -18,21 +20,26 @@ from repros.cli.shared.script_options import (
     LOGS,
     find_script,
     issue_options,
+    issue_targets,
     make_task,
     running_options,
     words_argument,
 )
 from repros.cli.shared.signals import interrupt_on_signals
-from repros.cli.shared.streams import echo_json
-from repros.cli.shared.where import choose_where, extend_stacks, with_option
+from repros.cli.shared.streams import echo, echo_json
+from repros.cli.shared.where import with_option
+from repros.engine.environment import Targets
+from repros.engine.environments.downloads import find_downloads
 from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
+from repros.scripts.try_ import markdown
 from repros.scripts.try_.json_format import runs_to_json
 from repros.scripts.try_.outcome import Status
-from repros.scripts.try_.run import ScriptRun, run_on_stacks, with_known
+from repros.scripts.try_.run import ScriptRun, run_on_stacks, with_comparison, with_known
+from repros.scripts.try_.script import read_report
 from repros.scripts.try_.task import Task
-from repros.scripts.try_.text import describe_missing, format_run, format_warning
+from repros.scripts.try_.text import describe_missing, format_plan, format_run, format_warning
 
 
 @click.command(
@@ -47,6 +54,8 @@ from repros.scripts.try_.text import describe_missing, format_run, format_warnin
 @click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Stack to run on; repeatable. Default: current.")
 @with_option
 @running_options
+@click.option("--dry-run", is_flag=True, help="Print the environments and what they would download; run nothing.")
+@click.option("--comment", is_flag=True, help="Print a redacted comment for the issue's thread instead of the report.")
 @click.option("--no-watch", is_flag=True, help="Disable the checks of `repros watch`.")
 @json_option
 @catalogue_option
@@ -58,6 +67,8 @@ def try_script(
     wanted: tuple[Requirement, ...],
     places: CatalogueLocations,
     *,
+    dry_run: bool,
+    comment: bool,
     no_watch: bool,
     as_json: bool,
     **running: Any,
@@ -72,15 +83,23 @@ def try_script(
     missing packages are listed. Nothing is installed without --with, which changes packages of the stack: it prints the
     changes first and caches the environment.
 
+    With --from-issue and without --stack, it runs on the releases that the issue states, on the nearest stack, and on
+    current, and each run is compared with the exception, the output or the hang that the issue reports: `as reported`,
+    `not as reported`, or `not compared` where the issue or the run does not decide it.
+
     Exit code: 0 if every run exits cleanly without a known failure, 1 otherwise, 2 if the request cannot be met.
     """
     script, arguments = find_script(words, issue, block)
-    where = choose_where(stacks, None, places, default=("current",))
+    report = read_report(issue, block) if issue is not None else None
+    if comment and (report is None or as_json):
+        raise click.UsageError("--comment needs --from-issue FILE, and excludes --json.")
     task = make_task(script, arguments, watch=not no_watch, **running)
     catalogue, err = load_catalogue(places), console(stderr=True)
     report_progress = partial(show_text, err)
     with interrupt_on_signals():
-        where = extend_stacks(where, wanted, report_progress)
+        where = issue_targets(task, report, stacks, wanted, places, report_progress)
+        if dry_run:
+            return _print_plan(task, where)
         started = run_on_stacks(
             task,
             where,
@@ -89,11 +108,29 @@ def try_script(
             on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
         runs: list[ScriptRun] = []
-        for run in with_known(started, catalogue):
-            if not as_json and run.outcome.status is not Status.NOT_RUN:
+        for run in with_known(with_comparison(started, report), catalogue):
+            if not as_json and not comment and run.outcome.status is not Status.NOT_RUN:
                 _show(run, runs)
             runs.append(run)
+    if comment:
+        return _print_comment(task, runs, shlex.join(["repros", "try", "--from-issue", "issue.md"]))
     return _finish(task, runs, as_json=as_json)
+
+
+def _print_plan(task: Task, where: Targets) -> int:
+    """Print the packages of each stack that the script needs, and what its environment would download."""
+    out = console()
+    for name in where.stacks:
+        stack = where.known[name]
+        show_text(out, format_plan(stack, find_downloads(stack), task.needs.packages, out.width))
+    return AGREES
+
+
+def _print_comment(task: Task, runs: list[ScriptRun], command: str) -> int:
+    """Print the comment for the thread, and return the exit code of the runs."""
+    _refuse_no_run(runs)
+    echo(markdown.comment(task, runs, command, Redactor(MachineIdentity.of_this_machine())), nl=False)
+    return _exit_code(runs)
 
 
 def _show(run: ScriptRun, earlier: list[ScriptRun]) -> None:
@@ -110,13 +147,21 @@ def _finish(task: Task, runs: list[ScriptRun], *, as_json: bool) -> int:
     Raises:
         ReprosError: the script ran nowhere.
     """
-    not_run = [run for run in runs if run.outcome.status is Status.NOT_RUN]
-    if len(not_run) == len(runs):
-        notes = (*(run.outcome.note for run in runs), describe_missing(runs))
-        raise ReprosError(f"the script ran nowhere: {'; '.join(filter(None, notes))}.")
+    _refuse_no_run(runs)
     if as_json:
         echo_json(runs_to_json(task, runs))
     else:
-        for run in not_run:
-            _show(run, runs)
+        for run in runs:
+            if run.outcome.status is Status.NOT_RUN:
+                _show(run, runs)
+    return _exit_code(runs)
+
+
+def _refuse_no_run(runs: list[ScriptRun]) -> None:
+    if all(run.outcome.status is Status.NOT_RUN for run in runs):
+        notes = (*(run.outcome.note for run in runs), describe_missing(runs))
+        raise ReprosError(f"the script ran nowhere: {'; '.join(filter(None, notes))}.")
+
+
+def _exit_code(runs: list[ScriptRun]) -> int:
     return AGREES if all(run.is_clean for run in runs if run.outcome.status is not Status.NOT_RUN) else DISAGREES

@@ -68,6 +68,16 @@ def markdown(report: IssueReport, form: Form | None = None) -> str:
     return fill_form(_FORMS[form], report)
 
 
+def short_markdown(report: IssueReport) -> str:
+    """Return a comment for a thread: what failed where, the runs, and the command; neither form nor environments."""
+    failure = report.failure
+    first = next((run for run in report.runs if run.signature is not None), report.runs[0])
+    runs = [part for part in _errors(report) if part != code_block(report.traceback)]
+    fix = [failure.sections["Fix"]] if "Fix" in failure.sections else []
+    parts = [f"**{failure.title}** ({failure.id} of repros {__version__})", *runs, *fix, code(_command(report, first))]
+    return "\n\n".join(parts) + "\n"
+
+
 def fill_form(headings: Iterable[tuple[str, Sequence[Callable[[R], Iterator[str]]]]], report: R) -> str:
     """Return the block of a report: below each heading the paragraphs of its sections."""
     parts = []
@@ -163,9 +173,8 @@ def describe_environment(name: str, environment: ProbedEnvironment) -> Iterator[
     yield code_block("\n".join(f"{name}: {value}" for name, value in values.items()))
     if environment.collect_env:
         yield details("torch.utils.collect_env", code_block(environment.collect_env))
-    else:
-        problem = environment.collect_env_problem or "it was not run"
-        yield f"`torch.utils.collect_env`: no output, because {code(problem)}."
+    elif environment.collect_env_problem:
+        yield f"`torch.utils.collect_env`: no output, because {code(environment.collect_env_problem)}."
 
 
 def _more(report: IssueReport) -> Iterator[str]:

@@ -26,6 +26,11 @@ class ListedRepro(NamedTuple):
     searched: str
     """The text in which words are searched, in lower case."""
 
+    def has_word(self, word: str) -> bool:
+        """Whether it has a word, whatever its case; `weights_only` is also `weights only`."""
+        word = word.casefold()
+        return word in self.searched or word.replace("_", " ") in self.searched
+
 
 class Listing(NamedTuple):
     """The repros of catalogues, in the order of their ids, and what was left out."""

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from packaging.requirements import Requirement
 
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals
-from repros.cli.shared.where import choose_where
+from repros.cli.shared.where import choose_where, extend_stacks
+from repros.diagnose.issue import Issue
 from repros.engine import environments
+from repros.engine.environment import Targets
+from repros.engine.environments.uv import ReportProgress
 from repros.engine.own_folder import new_log_folder
 from repros.engine.stacks import load_stacks
 from repros.model.settings import CatalogueLocations
 from repros.scripts.try_.needs import Needs, read_needs
-from repros.scripts.try_.run import ScriptRun, run_on_stacks
+from repros.scripts.try_.reported_stack import find_reported_stack
+from repros.scripts.try_.run import ScriptRun, run_on_stacks, with_comparison
 from repros.scripts.try_.sandbox import Limits, find_sandbox, free_memory
 from repros.scripts.try_.script import Script, read_issue, read_script
 from repros.scripts.try_.task import Program, Task, TaskOptions
@@ -153,20 +159,51 @@ def ready_stacks(places: CatalogueLocations) -> tuple[str, ...]:
     return ("current", *sorted((name for name in names if name != "current"), reverse=True))
 
 
-def try_on(task: Task, stacks: tuple[str, ...], places: CatalogueLocations) -> list[ScriptRun]:
-    """Run a script on stacks and return the runs; show the sandbox and each outcome on stderr."""
+def issue_targets(
+    task: Task,
+    report: Issue | None,
+    stacks: tuple[str, ...],
+    wanted: tuple[Requirement, ...],
+    places: CatalogueLocations,
+    report_progress: ReportProgress,
+) -> Targets:
+    """Return the stacks to run on: for an issue its own releases and `current`, unless stacks are named."""
+    where = extend_stacks(choose_where(stacks, None, places, default=("current",)), wanted, report_progress)
+    if report is None or stacks:
+        return where
+    found = find_reported_stack(report.versions, task.needs.packages, where.known, report_progress, wanted)
+    if found is None:
+        show_text(console(stderr=True), "the issue states no release of a package that the stacks have", "yellow")
+        return where
+    for note in found.notes:
+        report_progress(f"not as in the issue: {note}")
+    names = dict.fromkeys((found.stack.name, *where.stacks))
+    return replace(where, stacks=tuple(names), known={**where.known, found.stack.name: found.stack})
+
+
+def try_on(task: Task, choose: Callable[[ReportProgress], Targets], report: Issue | None = None) -> list[ScriptRun]:
+    """Run a script on stacks and return the runs; show the sandbox and each outcome on stderr.
+
+    Args:
+        task: the script, and how to run it.
+        choose: returns the stacks, and receives the callback for progress.
+        report: the issue with which the runs are compared; None for none.
+    """
     err = console(stderr=True)
-    where = choose_where(stacks, None, places)
     runs = []
+
+    def report_progress(line: str) -> None:
+        show_text(err, line, "dim")
+
     with interrupt_on_signals():
         running = run_on_stacks(
             task,
-            where,
+            choose(report_progress),
             new_log_folder(LOGS),
-            report_progress=lambda line: show_text(err, line, "dim"),
+            report_progress=report_progress,
             on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
         )
-        for run in running:
+        for run in with_comparison(running, report):
             runs.append(run)
             outcome = run.outcome
             show_text(err, f"{run.stack}: {outcome.signature or outcome.note or outcome.status.value}")

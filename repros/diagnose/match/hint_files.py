@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -18,6 +19,30 @@ def _list(expected: str, convert: Callable[[Any], Any]) -> Key:
     return Key(f"a list of {expected}", list_of(convert))
 
 
+def _expression(value: Any) -> str:
+    """Return a regular expression that compiles.
+
+    Raises:
+        ValueError: it does not.
+    """
+    try:
+        re.compile(found := text(value))
+    except re.error as error:
+        raise ValueError(str(error)) from error
+    return found
+
+
+def _lines_of_code(value: Any) -> tuple[tuple[str, str], ...]:
+    """Return the items of a table of texts.
+
+    Raises:
+        TypeError: it is no table, or a value is no text.
+    """
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    return tuple((name, text(line)) for name, line in value.items())
+
+
 _KEYS: Mapping[str, Key] = {
     "texts": _list("further parts of the message", match_text),
     "common_texts": _list("wordings that other errors have too", match_text),
@@ -30,6 +55,8 @@ _KEYS: Mapping[str, Key] = {
     "special_cases": _list("ids such as RPR-0024", text),
     "elsewhere": Key("a sentence without its full stop", text),
     "other_causes": _list("sentences with the call to look at", text),
+    "reads": _list("expressions with named groups", _expression),
+    "fixes": Key("a table of variants with lines of code", _lines_of_code),
     "usual_cause": Key("true or false", boolean),
     "common_message": Key("true or false", boolean),
 }

@@ -43,6 +43,11 @@ class Hints:
     """The reason to give if the stack has one of `calls` and none of the functions of its signature."""
     other_causes: tuple[str, ...] = ()
     """Undocumented causes of the message, each with the call to inspect."""
+    reads: tuple[str, ...] = ()
+    """Expressions with named groups that are searched in its message, for `fixes`."""
+    fixes: tuple[tuple[str, str], ...] = ()
+    """Variants that work, each with its line of code, in which groups of `reads` are in braces. It counts if the
+    message has all of them."""
     usual_cause: bool = False
     """Whether it is the most frequent cause of its message in public threads: it comes first if no word decides, and
     its symptoms need no call or word."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -37,6 +37,7 @@ _ESCAPES = re.compile(
 _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\ufffd]")
 _NOT_BLANK = re.compile(rb"[^\s\0]")
 _LINE_END = re.compile(rb"\r+\n?|\n")
+_RANK_IN_NAME = re.compile(r"[/\\](\d{1,6})[/\\](?:stdout|stderr)(?:\.log)?$|rank[-_]?(\d{1,6})(?:\D[^/\\]*)?$")
 _ENCODINGS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -130,6 +131,38 @@ def decode_lines(raw: bytes, name: str = "the input") -> LogLines:
     if cut := _count_longer_lines(raw):
         notes.append(f"Only the first {LONGEST_LINE:,} characters of each line were read ({cut} longer).")
     return LogLines(raw, tuple(notes))
+
+
+def join_logs(logs: Sequence[tuple[str, bytes]]) -> LogLines:
+    """Decode logs as one, one after the other, with a note on the line at which each begins.
+
+    Files of single ranks, as torchrun's `--log-dir` has them, get the prefix of their rank unless they have prefixes.
+
+    Args:
+        logs: the name and the bytes of each.
+
+    Raises:
+        ReprosError: one is empty or binary.
+    """
+    decoded = [decode_lines(raw, name) for name, raw in logs]
+    if len(decoded) == 1:
+        return decoded[0]
+    joined, notes, line = b"", list[str](), 1
+    for (name, _), lines in zip(logs, decoded, strict=True):
+        notes += [f"{name} begins at line {line}.", *lines.notes]
+        part = _with_rank(name, lines.raw.rstrip(b"\n")) + b"\n\n"
+        joined += part
+        line += part.count(b"\n")
+    return LogLines(joined, tuple(notes))
+
+
+def _with_rank(name: str, raw: bytes) -> bytes:
+    """Return a log with the prefix `[rank1]:` on each line if its name has the rank and its lines have none."""
+    rank = _RANK_IN_NAME.search(name)
+    if not rank or b"[rank" in raw:
+        return raw
+    prefix = b"[rank%d]: " % int(rank[1] or rank[2])
+    return prefix + raw.replace(b"\n", b"\n" + prefix)
 
 
 def _unreadable(name: str, problem: str) -> ReprosError:

@@ -34,12 +34,14 @@ class UnresolvedError(ReprosError):
 
     def __init__(self, extended: ExtendedStack, error: UvError) -> None:
         reason = _shorten(str(error))
-        if _NO_INDEX.search(str(error)) and not error.is_without_solution:
-            problem = f"the package index cannot be reached ({reason})"
+        self.is_unreachable = bool(_NO_INDEX.search(str(error))) and not error.is_without_solution
+        """Whether no index answers, so that other requirements would fail alike."""
+        if self.is_unreachable:
+            self.reason = f"the package index cannot be reached ({reason})"
             remedy = "name one with UV_DEFAULT_INDEX or PIP_INDEX_URL"
         else:
-            problem, remedy = reason, "name another release, or replace what does not fit with a further --with"
-        super().__init__(f"{extended.name} cannot be resolved: {problem}; {remedy}.")
+            self.reason, remedy = reason, "name another release, or replace what does not fit with a further --with"
+        super().__init__(f"{extended.name} cannot be resolved: {self.reason}; {remedy}.")
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ def _announce_cost(stack: Stack, build: Build, report_progress: ReportProgress, 
     if not downloads:
         cost = " from what uv has in its cache"
     elif stack.cuda is None and stack.cpu is None:  # never measured, or few packages are new
-        cost = f": {downloads} of its packages to download"
+        cost = f": {downloads} {'package' if downloads == 1 else 'packages'} to download"
     elif size is None:
         cost = ": some hundred MB to download"
     else:

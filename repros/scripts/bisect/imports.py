@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repros.diagnose.issue.source import imports_of
 from repros.engine.environments.processes import Processes
 from repros.engine.own_folder import make_folder
 from repros.engine.signature import normalise
 from repros.model import Signature, Stack
-from repros.scripts.try_.source import imports_of
 
 _SECONDS = 300
 _LONGEST = 300

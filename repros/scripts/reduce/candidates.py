@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+from repros.diagnose.issue.source import imported_names
 from repros.engine.environment import Targets
 from repros.engine.launch.warm import modules_of
 from repros.model import Environment, Observation
@@ -23,7 +24,6 @@ from repros.scripts.try_.orphans import adopted
 from repros.scripts.try_.outcome import ScriptOutcome, Status, classify, logs_of
 from repros.scripts.try_.run import prepare_for, why_not_runnable
 from repros.scripts.try_.servers import SandboxServers
-from repros.scripts.try_.source import imported_names
 from repros.scripts.try_.task import Task
 
 _LEAST_TIMEOUT, _TIMEOUT_FACTOR, _TIMEOUT_MARGIN = 15.0, 3.0, 5.0

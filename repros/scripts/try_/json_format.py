@@ -68,8 +68,15 @@ def _run_to_json(run: ScriptRun) -> dict[str, Any]:
         # Of rank 0 if there are several; empty if an exception explains the ending.
         "last_lines": list(outcome.last_lines),
         "note": outcome.note,
+        # Of a script from an issue: whether the run did what the issue reports.
+        "reported": _comparison_to_json(run),
         "seconds": round(run.seconds, 1),
         "logs": str(run.folder) if run.folder else None,
         "match": {**match_to_json(known.match), **explanations_to_json(known.explanations)} if known else None,
         "findings": [finding_to_json(finding, ids) for finding, ids in known.findings] if known else [],
     }
+
+
+def _comparison_to_json(run: ScriptRun) -> dict[str, str] | None:
+    found = run.comparison
+    return {"agreement": found.agreement.value, "reason": found.reason} if found else None

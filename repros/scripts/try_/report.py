@@ -54,6 +54,7 @@ def _report(task: Task, run: ScriptRun, collect: Collect, redactor: Redactor) ->
         *(run.environment.python_version, platform.platform(), run.versions, output, problem),
         *(run.stack, f"{outcome.status.value}{ranks}", outcome.signature, _locations(outcome)),
         _traceback(task, run, redactor) if outcome.status is Status.EXCEPTION else "",
+        outcome.last_lines if outcome.status is Status.CLEAN else (),
     )
 
 

@@ -9,16 +9,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from repros.diagnose.issue import Issue
 from repros.engine.environment import PreparedStack, Targets, prepare_stacks
 from repros.engine.environments.extended import ExtendedStack, VersionChange
 from repros.engine.environments.store import short_name
 from repros.model import Environment, Repro
 from repros.model.errors import ReprosError
 from repros.scripts.try_.job import ObservedRun, device_of, run_task
-from repros.scripts.try_.known import Known, find_known
+from repros.scripts.try_.known import Known, find_known, read_logs
 from repros.scripts.try_.needs import find_lacking, find_missing, find_other_releases
 from repros.scripts.try_.orphans import adopted
 from repros.scripts.try_.outcome import ScriptOutcome, Status, classify
+from repros.scripts.try_.reported import Comparison, compare_with_issue
 from repros.scripts.try_.task import Task
 
 _DEFAULT_STACK = "current"
@@ -44,11 +49,20 @@ class ScriptRun:
     """None if it did not run."""
     known: Known | None = None
     """Documented failures in it; None if it did not run, or was not compared."""
+    comparison: Comparison | None = None
+    """Whether it did what its issue reports; None without an issue."""
 
     @property
     def stack(self) -> str:
         """The stack's name."""
         return self.environment.name
+
+    @property
+    def main_versions(self) -> Mapping[str, str]:
+        """The versions without those of packages that were only added as dependencies."""
+        asked = {canonicalize_name(Requirement(text).name) for text in self.wanted}
+        added = {change.name for change in self.changes if change.before is None} - asked
+        return {name: version for name, version in self.versions.items() if name not in added}
 
     @property
     def seconds(self) -> float:
@@ -120,6 +134,21 @@ def with_known(runs: Iterable[ScriptRun], catalogue: Iterable[Repro]) -> Iterato
         except ReprosError as error:
             notes = (run.outcome.note, str(error))
             yield replace(run, outcome=replace(run.outcome, note="; ".join(filter(None, notes))))
+
+
+def with_comparison(runs: Iterable[ScriptRun], issue: Issue | None) -> Iterator[ScriptRun]:
+    """Yield runs with their comparisons with an issue; unchanged without one."""
+    for run in runs:
+        yield run if issue is None else replace(run, comparison=_compare(issue, run))
+
+
+def _compare(issue: Issue, run: ScriptRun) -> Comparison | None:
+    """Return a run's comparison; None if its output is no text, of which `with_known` adds a note."""
+    try:
+        lines = [text for _, text in read_logs(run.observed.observation)] if run.observed else []
+    except ReprosError:
+        return None
+    return compare_with_issue(issue, run.outcome, lines)
 
 
 def prepare_for(

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from repros.diagnose import issue
+from repros.diagnose.issue import Issue
+from repros.diagnose.issue.code import find_code
+from repros.diagnose.issue.source import imports_of
 from repros.engine.source import PROBLEMS, parse
 from repros.model.errors import ReprosError
 from repros.scripts.try_ import links
-from repros.scripts.try_.issue import find_code
-from repros.scripts.try_.source import imports_of
 
 _LARGEST = 2**20
 """Bytes of a script; a larger file is refused."""
@@ -100,6 +102,15 @@ def read_issue(path: Path, block: int | None = None) -> Script:
     code = find_code(_read(path, "the text of an issue"), str(path), block)
     _refuse_invalid_python(code.source, f"{code.location} of {path}")
     return Script("issue.py", code.source, f"{code.location} of {path} (line {code.line})")
+
+
+def read_report(path: Path, block: int | None = None) -> Issue:
+    """Read all that an issue states.
+
+    Raises:
+        ReprosError: the file cannot be read, or does not have the block.
+    """
+    return issue.read_issue(_read(path, "the text of an issue"), block)
 
 
 def _find_local(source: str, folder: Path) -> Iterator[Path]:

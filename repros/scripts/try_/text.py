@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from repros.diagnose.match.reasons import confidence_reason
 from repros.diagnose.messages.text import meaning_lines
+from repros.engine.environments.downloads import Downloads
+from repros.model.stack import Stack
 from repros.scripts.try_.known import Known
 from repros.scripts.try_.outcome import Link, ScriptOutcome, Status
 from repros.scripts.try_.run import ScriptRun
@@ -19,22 +21,17 @@ _VIA = {"cause": "caused by", "context": "while handling", "group": "one of"}
 _MOST_LINKS = 4
 _LONGEST_MESSAGE = 400
 _MOST_NAMED = 6
-"""Links that are named."""
+"""Packages to download, or links, that are named."""
 _MEGABYTE, _GIGABYTE = 2**20, 2**30
 _STYLES = {Status.CLEAN: "green", Status.NOT_RUN: "yellow", Status.NOT_JUDGED: "yellow"}
 
 
 def format_warning(task: Task, width: int) -> str:
-    """Return what the user should know before untrusted code runs, in at most `width` columns."""
+    """Return what confines untrusted code, and what does not, in lines of at most `width` columns."""
     sandbox, limits = task.sandbox, task.limits
-    removed = ["without the secrets of your environment"]
-    removed += ["without a network"] if sandbox.network else []
-    files = "it cannot read your files" if sandbox.files else "it can read and change your files"
-    usage = (
-        f"its limits are {limits.seconds:g} s, {_size(limits.memory)} of memory for each process, and "
-        f"{_size(limits.file_size)} for each file"
-    )
-    folder = f"it runs in a temporary folder, {', '.join(removed)}"
+    hidden = {"network": sandbox.network, "files of yours": sandbox.files, "secrets of yours": True}
+    without = ", ".join(f"no {name}" for name, is_hidden in hidden.items() if is_hidden)
+    usage = f"{limits.seconds:g} s, {_size(limits.memory)} a process, {_size(limits.file_size)} a file"
     actions = {
         "network": "take its network away",
         "system": "give it mounts, devices and shared memory of its own",
@@ -44,14 +41,14 @@ def format_warning(task: Task, width: int) -> str:
     missing = [f"This system cannot {actions[name]} ({why})." for name, why in sandbox.problems.items()]
     if left_out := ", ".join(str(relative_to_cwd(path)) for path in task.script.left_out[:_MOST_NAMED]):
         missing.append(f"Not copied, since it is a link to another folder: {left_out}.")
-    sentences = [f"{task.script.origin} is treated as untrusted code: {folder}; {files}; {usage}.", *missing]
-    return "\n".join(wrap(" ".join(sentences), width))
+    return "\n".join(wrap(" ".join([f"sandbox: {without}; {usage}.", *missing]), width))
 
 
 def format_run(run: ScriptRun, width: int) -> Text:
     """Return a script's run on one stack, in at most `width` columns; only names and paths may be longer."""
     outcome = run.outcome
     lines = [*heading(run.stack, _headline(run), width, style=f"bold {_STYLES.get(outcome.status, 'red')}")]
+    lines += entry("reported", str(run.comparison) if run.comparison else "", width)
     lines += entries("seen", _failure(outcome), width)
     lines += entries("where" if len(outcome.locations) == 1 else "ranks", _locations(outcome), width)
     lines += entry("evidence" if outcome.status is Status.HANG else "note", _note(run), width)
@@ -67,6 +64,30 @@ def format_run(run: ScriptRun, width: int) -> Text:
         lines += entry("versions", ", ".join(f"{name} {version}" for name, version in installed.items()), width)
         lines += entry("logs", str(relative_to_cwd(run.folder)), width)
     return Text("\n").join(lines)
+
+
+def format_plan(stack: Stack, downloads: Downloads, packages: Iterable[str], width: int) -> Text:
+    """Return the packages of a stack that a script needs, and what its environment would download."""
+    pins = stack.pins
+    names = dict.fromkeys(("torch", *packages))
+    versions = [f"python {stack.python}", *(f"{name} {pins[name].version}" for name in names if name in pins)]
+    lines = [*heading(stack.name, "", width, style="bold"), *entry("versions", ", ".join(versions), width)]
+    lines += entry("download", _describe_downloads(downloads), width)
+    return Text("\n").join(lines)
+
+
+def _describe_downloads(downloads: Downloads) -> str:
+    if not downloads.sizes:
+        return "nothing: the environment is ready, or uv has all of it"
+    total = "of unknown size" if downloads.total is None else _size_of_download(downloads.total)
+    number = len(downloads.sizes)
+    named = f": {', '.join(downloads.sizes)}" if number <= _MOST_NAMED else ""
+    torch = "; torch is there already" if downloads.has_torch else ""
+    return f"{count(number, 'package')}, {total}{named}{torch}"
+
+
+def _size_of_download(size: int) -> str:
+    return f"up to {size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"  # noqa: PLR2004 - bytes of a GB
 
 
 def describe_missing(runs: Iterable[ScriptRun]) -> str:

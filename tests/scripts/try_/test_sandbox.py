@@ -82,7 +82,7 @@ def test_there_is_no_network_unless_it_is_given(try_here: Try, write: Write, ser
     ended = try_here("connect.py")
     assert ended.code == 1
     assert "ConnectionRefusedError: [Errno 111] Connection refused" in ended.out  # of its own loopback device
-    assert "without a network" in " ".join(ended.err.split())
+    assert "no network" in " ".join(ended.err.split())
     ended = try_here("connect.py", "--network")
     assert (ended.code, ended.out.partition(" after ")[0]) == (0, "current clean")
     assert "network" not in ended.err

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 
+from repros.diagnose.issue.code import IssueCode, find_code
 from repros.model.errors import ReprosError
-from repros.scripts.try_.issue import IssueCode, find_code
 from repros.scripts.try_.needs import package_of, read_needs
 from repros.scripts.try_.script import Script, read_script
 from tests.scripts.try_.conftest import Write

@@ -21,6 +21,8 @@ class ScriptRunSummary(ProbedEnvironment):
     """The innermost calls of an exception, or the wait location of each rank."""
     traceback: str
     """The last traceback in the logs; empty without one."""
+    printed: tuple[str, ...] = ()
+    """The end of the output after a clean exit."""
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,7 @@ def _steps(report: ScriptReport) -> Iterator[str]:
 
 def _endings(report: ScriptReport) -> Iterator[str]:
     rows = [("with", "ends", "seen"), ("---", "---", "---")]
-    rows += [
-        (table_code(_versions(run)), f"**{run.ending}**", table_code(_short(run.signature)) if run.signature else "")
-        for run in report.runs
-    ]
+    rows += [(table_code(_versions(run)), f"**{run.ending}**", _seen(run)) for run in report.runs]
     yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
     failed = report.failed
     if failed is not None and failed.traceback:
@@ -47,6 +44,12 @@ def _endings(report: ScriptReport) -> Iterator[str]:
         yield code_block(failed.traceback)
     elif failed is not None and failed.places:
         yield code_block("\n".join(failed.places))
+
+
+def _seen(run: ScriptRunSummary) -> str:
+    """Return the failure, or the last line that was printed."""
+    seen = _short(run.signature) if run.signature else next(reversed(run.printed), "")
+    return table_code(seen) if seen else ""
 
 
 def _environments(report: ScriptReport) -> Iterator[str]:

@@ -134,11 +134,11 @@ def _read_json(raw: bytes, path: Path) -> object:
         raise ReprosError(f"{path} is truncated or damaged JSON ({error}); expected a complete dump.") from error
 
 
-def split_inputs(paths: Sequence[Path]) -> tuple[Path | None, list[Path]]:
-    """Return the log and the dumps among files and folders; `-` is a log, and the default without any path.
+def split_inputs(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the logs and the dumps among files and folders; `-` is a log, and the default without any path.
 
     Raises:
-        ReprosError: one cannot be read, a folder has no dump, or there are several logs.
+        ReprosError: one cannot be read, or a folder has no dump.
     """
     logs, dumps = [], []
     for path in paths:
@@ -148,7 +148,4 @@ def split_inputs(paths: Sequence[Path]) -> tuple[Path | None, list[Path]]:
             dumps.append(path)
         else:
             logs.append(path)
-    if len(logs) > 1:
-        names = " ".join(map(str, logs))
-        raise ReprosError(f"{len(logs)} logs; pass one log with all lines: cat {names} | repros match -")
-    return (logs[0] if logs else None if dumps else STDIN), dumps
+    return logs or ([] if dumps else [STDIN]), dumps

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from repros.diagnose.match.hang.calls import DEFAULT, CollectiveCall
 from repros.diagnose.match.hang.disagree import DisagreementKind, RankDisagreement
 from repros.diagnose.match.hang.find import Hang, ranks_text
+from repros.diagnose.match.hang.sentences import call_text, hang_title, ranks_have
 from repros.diagnose.match.hang.watchdog import WatchdogReport
 from repros.text.layout import entries, entry
 from repros.text.styled import Text
@@ -22,7 +22,7 @@ _MOST_LOCATIONS = 8
 
 def format_hang(hang: Hang, width: int) -> Text:
     """Return the report about a hang in at most `width` columns; only names may be longer."""
-    lines = [Text(line, "bold") for line in wrap(_title(hang), width)]
+    lines = [Text(line, "bold") for line in wrap(hang_title(hang), width)]
     shown = _informative(hang)
     for disagreement in shown:
         lines += _disagreement_lines(disagreement, width, "dumps" if hang.is_from_dumps else "log")
@@ -47,44 +47,6 @@ def _informative(hang: Hang) -> list[RankDisagreement]:
     return (shown or list(hang.disagreements[:1]))[:_MOST_SHOWN]
 
 
-def _title(hang: Hang) -> str:
-    source = "dumps" if hang.is_from_dumps else "log"
-    if hang.has_waiting_ranks:
-        return f"A hang: {_cause(hang) or _waits(hang, source)}."
-    if hang.mismatches:
-        return f"No rank waits, but the ranks called different collectives in {hang.mismatches[0].group_text}."
-    return f"No rank waits: every call in the {source} is completed."
-
-
-def _cause(hang: Hang) -> str:
-    """Return the ranks or calls that cause the hang; empty if the evidence has none."""
-    if hang.disagreements and hang.disagreements[0].kind is DisagreementKind.OTHER_CALL:
-        return f"the ranks call different collectives in {hang.disagreements[0].group_text}"
-    if hang.roots:
-        return f"the other ranks wait for {ranks_text(hang.roots)}"
-    if hang.suspects:
-        which = "which has no dump" if len(hang.suspects) == 1 else "which have no dumps"
-        return f"the suspect is {ranks_text(hang.suspects)}, {which}; the others wait"
-    if hang.opposite:
-        return f"{ranks_text(hang.circle)} called {' and '.join(hang.opposite)} in opposite order"
-    return f"{ranks_text(hang.circle)} wait for each other" if hang.circle else ""
-
-
-def _waits(hang: Hang, source: str) -> str:
-    """Return which ranks wait."""
-    first = hang.disagreements[0] if hang.disagreements else None
-    if first and first.kind is DisagreementKind.AHEAD:
-        wait = "waits" if len(first.waiting) == 1 else "wait"
-        return f"{ranks_text(first.waiting)} {wait} in a call that {_have(first.finished)} completed"
-    ranks = {rank for disagreement in hang.disagreements for rank in disagreement.waiting}
-    if len(ranks) == 1:
-        shows = "dumps show" if hang.is_from_dumps else "log shows"
-        return f"{ranks_text(ranks)} waits; the {shows} no other rank there"
-    is_whole = not any(disagreement.absent for disagreement in hang.disagreements)
-    rest = ", so none of them is missing" if is_whole else "; nothing is known of the others"
-    return f"the ranks in the {source} wait in the same calls{rest}"
-
-
 def _disagreement_lines(disagreement: RankDisagreement, width: int, source: str) -> Iterator[Text]:
     call, number = disagreement.calls[0][0], f"number {disagreement.number} of {disagreement.group_text}"
     missing, finished = disagreement.missing, disagreement.finished
@@ -98,11 +60,11 @@ def _disagreement_lines(disagreement: RankDisagreement, width: int, source: str)
             yield from entries("", (f"{ranks_text(ranks)}: {text}" for text, ranks in disagreement.calls), width)
             yield from entry("missing", ranks_text(missing) if missing else "", width)
         case DisagreementKind.UNFINISHED:
-            stuck = f"{_have(disagreement.waiting)} not completed {call}, {number}; {_have(finished)}"
+            stuck = f"{ranks_have(disagreement.waiting)} not completed {call}, {number}; {ranks_have(finished)}"
             yield from entry("stuck", f"{stuck}: a device or the network is stuck there", width)
         case DisagreementKind.AHEAD:
             yield from entry("waiting", f"{waiting}: {call}, {number}", width)
-            yield from entry("ahead", f"{_have(finished)} completed that call", width)
+            yield from entry("ahead", f"{ranks_have(finished)} completed that call", width)
         case DisagreementKind.ALL_WAIT:
             yield from entry("waiting", f"{waiting}: {call}, {number}", width)
     if disagreement.not_started:
@@ -112,12 +74,6 @@ def _disagreement_lines(disagreement: RankDisagreement, width: int, source: str)
         yield from entry("unknown", ranks_text(disagreement.unknown), width)
     if disagreement.absent:
         yield from entry("absent", f"{ranks_text(disagreement.absent)}: nothing in the {source}", width)
-
-
-def _have(ranks: Iterable[int]) -> str:
-    """Return `rank 1 has`, `ranks 1, 2 have`."""
-    ranks = tuple(ranks)
-    return f"{ranks_text(ranks)} {'has' if len(ranks) == 1 else 'have'}"
 
 
 def _since(disagreement: RankDisagreement) -> str:
@@ -145,22 +101,13 @@ def _others_text(others: Iterable[RankDisagreement], hang: Hang) -> str:
 def _where_texts(hang: Hang) -> Iterator[str]:
     """Yield the locations of the ranks, those that others wait for first; ranks at one location together."""
     locations: dict[str, list[int]] = {}
-    for rank, text in (*((rank, _call_text(call)) for rank, call in hang.last), *map(_report_text, hang.reports)):
+    for rank, text in (*((rank, call_text(call)) for rank, call in hang.last), *map(_report_text, hang.reports)):
         locations.setdefault(text, []).append(rank)
     ordered = sorted(locations.items(), key=lambda item: (not set(item[1]) & set(hang.roots), item[1]))
     for text, ranks in ordered[:_MOST_LOCATIONS]:
         yield f"{ranks_text(ranks)}: {text}"
     if rest := {rank for _, ranks in ordered[_MOST_LOCATIONS:] for rank in ranks}:
         yield f"{ranks_text(rest)}: see --json"
-
-
-def _call_text(call: CollectiveCall | None) -> str:
-    if call is None:
-        return "no unfinished call"
-    verb = "after" if call.is_finished else "in"
-    location = f", {call.location}" if call.location else ""
-    group = "the default group" if call.description == DEFAULT else call.description or f"group {call.group}"
-    return f"{verb} {call.text} in {group}{location}"
 
 
 def _report_text(report: WatchdogReport) -> tuple[int, str]:

@@ -118,7 +118,6 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Sna
     monkeypatch.setattr(module, "MOST_BYTES", 2**20)
     sentences.append(refused(read_dump, tmp_path / "long_0"))
     assert all(sentence.startswith(str(tmp_path)) for sentence in sentences)
-    sentences.append(refused(split_inputs, [tmp_path / "train.log"] * 2))
     assert snapshot == mask("\n".join(sentences), folder=tmp_path)
 
 
@@ -151,7 +150,7 @@ def test_files_are_told_apart(tmp_path: Path) -> None:
     log.write_text("step 1\n")
     assert is_dump(folder / "nccl_trace_rank_0")
     assert not is_dump(log)
-    assert split_inputs([log, folder]) == (log, find_dumps(folder))
-    assert split_inputs([folder]) == (None, find_dumps(folder))
-    assert split_inputs([STDIN, folder / "nccl_trace_rank_1"]) == (STDIN, [folder / "nccl_trace_rank_1"])
-    assert split_inputs([]) == (STDIN, [])
+    assert split_inputs([log, folder]) == ([log], find_dumps(folder))
+    assert split_inputs([folder]) == ([], find_dumps(folder))
+    assert split_inputs([STDIN, folder / "nccl_trace_rank_1"]) == ([STDIN], [folder / "nccl_trace_rank_1"])
+    assert split_inputs([]) == ([STDIN], [])

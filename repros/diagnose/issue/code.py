@@ -9,19 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from repros.diagnose.issue.blocks import FENCE, find_blocks, outside_of_blocks
 from repros.engine.source import PROBLEMS, parse
 from repros.model.errors import ReprosError
 
-_QUOTE = re.compile(r"^ {0,3}>(?!>) ?", re.MULTILINE)
-"""The prefix of a quoted line, as opposed to a prompt of Python."""
-_FENCE = re.compile(r"^\s*(?P<fence>`{3,}|~{3,})\s*(?P<word>[\w+.-]*)")
 _PYTHON = {"", "py", "py3", "python", "python3", "pycon", "ipython", "ipython3"}
 """Info strings of code fences that may be Python."""
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)")
 _OF_A_NOTEBOOK = re.compile(r"^\s*[!%]")
 _IMPORT = re.compile(r"(?P<indent>\s*)(?P<prompt>>>> )?(?:import [\w.]+|from [\w.]+ import \S)")
-FENCE = "```"
-"""A line that ends any code."""
 _MOST_LINES = 2_000
 """Limit of a stretch of code."""
 
@@ -52,7 +48,7 @@ def find_code(markdown: str, name: str, number: int | None = None) -> IssueCode:
     Raises:
         ReprosError: there is no code.
     """
-    blocks = [(word, _clean(lines), line) for word, lines, line in _blocks(markdown)]
+    blocks = [(block.word, _clean(block.lines), block.line) for block in find_blocks(markdown)]
     if number is not None:
         if not 1 <= number <= len(blocks):
             raise ReprosError(f"--block {number}: {name} has {len(blocks)} code blocks; expected one of them.")
@@ -61,10 +57,10 @@ def find_code(markdown: str, name: str, number: int | None = None) -> IssueCode:
     scripts = [
         IssueCode(source, position, len(blocks), line)
         for position, (word, source, line) in enumerate(blocks, 1)
-        if word.lower() in _PYTHON and _is_script(source)
+        if word.lower() in _PYTHON and is_script(source)
     ]
     if not scripts:
-        loose = _find_loose(_outside(markdown))
+        loose = _find_loose(outside_of_blocks(markdown))
         scripts = [IssueCode(source, None, len(blocks), line) for source, line in loose]
     if not scripts:
         raise ReprosError(
@@ -74,32 +70,7 @@ def find_code(markdown: str, name: str, number: int | None = None) -> IssueCode:
     return max(scripts, key=lambda code: len(code.source.splitlines()))
 
 
-def _outside(markdown: str) -> list[str]:
-    """Return the lines of an issue with its blocks replaced by fences, which end any Python code."""
-    lines = _QUOTE.sub("", markdown).split("\n")
-    for _, inside, begin in _blocks(markdown):
-        end = begin + len(inside) + 1
-        lines[begin - 1 : end] = [FENCE] * len(lines[begin - 1 : end])
-    return lines
-
-
-def _blocks(markdown: str) -> Iterator[tuple[str, list[str], int]]:
-    """Yield the info string, the lines and the first line's number of each block; the last may lack its end."""
-    fence, word, begin, lines = "", "", 0, list[str]()
-    for number, line in enumerate(_QUOTE.sub("", markdown).split("\n"), 1):
-        opening = _FENCE.match(line)
-        if not fence and opening:
-            fence, word, begin, lines = opening["fence"], opening["word"], number, []
-        elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-            yield word, lines, begin
-            fence = ""
-        elif fence:
-            lines.append(line)
-    if fence:
-        yield word, lines, begin
-
-
-def _clean(lines: list[str]) -> str:
+def _clean(lines: Sequence[str]) -> str:
     """Return code without the prompts of an interactive session and the commands of a notebook."""
     code = textwrap.dedent("\n".join(lines)).strip("\n").split("\n")
     if any(line.startswith(">>>") for line in code):  # the other lines are output
@@ -118,7 +89,8 @@ def _even(code: str) -> str:
     return code
 
 
-def _is_script(source: str) -> bool:
+def is_script(source: str) -> bool:
+    """Return whether a source is Python that imports something."""
     try:
         tree = parse(source)
     except PROBLEMS:

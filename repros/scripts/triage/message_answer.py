@@ -1,0 +1,110 @@
+"""The answer to an error that no documented failure has: what its words say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from repros.diagnose.match import LogMatch
+from repros.diagnose.messages import Explanation, Fault, PossibleCause, explain
+from repros.diagnose.messages.explain import Lines
+from repros.diagnose.messages.nearest import NearFailure
+from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
+from repros.scripts.triage.kind import Input
+
+FindNear = Callable[[str], Iterable[NearFailure]]
+"""Returns the documented failures whose messages share the rarest words with a message."""
+_LONGEST_MESSAGE = 240
+_MOST_CAUSES = 3
+_ANOTHER_LOG = "the log of the rank that failed first: torchrun --tee 3 --log-dir logs, and @record on main"
+
+
+def answer_message(given: Input, match: LogMatch, lines: Lines, find_near: FindNear) -> Answer | None:
+    """Return what the words of the first error mean; None if there is no error.
+
+    Args:
+        given: the input.
+        match: the failures in it; its candidates are no more than possible.
+        lines: the log.
+        find_near: finds documented failures with words of a message, for a message of no family.
+    """
+    explanations = explain(match.failures, lines)
+    if not explanations:
+        return None
+    first = next((one for one in explanations if one.family and not one.is_consequence), explanations[0])
+    likely = [cause for cause in first.causes if cause.is_likely]
+    certainty = Certainty.LIKELY if likely else Certainty.POSSIBLE if first.family else Certainty.UNKNOWN
+    near = [(one.repro.id, one.repro.title) for one in match.candidates]
+    if not near and first.family is None and not first.is_consequence:
+        ruled_out = {out.entry.repro.id for out in match.ruled_out}
+        near = [(one.id, one.title) for one in find_near(first.link.raised.message) if one.id not in ruled_out]
+    sections = (
+        Section("error", (_error_text(first),), most_lines=2),
+        *_facts(first),
+        *_where(first),
+        *_cause_sections(first.causes),
+        *_ranks_section(explanations),
+        *(
+            [Section("near", tuple(f"{id_} {title} (not certain)" for id_, title in near), most_lines=2)]
+            if near
+            else ()
+        ),
+        *([Section("missing", (_ANOTHER_LOG,), most_lines=2)] if first.is_consequence else ()),
+    )
+    return Answer(given.kind, _title(first), certainty, sections=sections, next=_commands(first), notes=match.notes)
+
+
+def _title(explanation: Explanation) -> str:
+    if explanation.is_consequence:
+        return "This error only reports that another process failed first"
+    return explanation.family.title if explanation.family else "No documented failure, and no known message"
+
+
+def _error_text(explanation: Explanation) -> str:
+    link, writers = explanation.link, explanation.failure.writers
+    message = " ".join(link.raised.message.split())
+    name = f"{link.raised.name}: " if link.has_class else ""
+    rank = f"{writers[0]}, " if writers else ""
+    cut = f"{message[:_LONGEST_MESSAGE]} [...]" if len(message) > _LONGEST_MESSAGE else message
+    return f"{rank}line {link.line}: {name}{cut}"
+
+
+def _facts(explanation: Explanation) -> Iterator[Section]:
+    if explanation.facts:
+        yield Section("says", explanation.facts, most_lines=3)
+    if explanation.family and explanation.family.fault is not Fault.PROGRAM:
+        yield Section("at fault", (f"{explanation.family.fault}, not the program",), most_lines=1)
+
+
+def _where(explanation: Explanation) -> Iterator[Section]:
+    if frame := explanation.frame:
+        at = f"{frame.file}:{frame.line}" if frame.line else frame.file
+        yield Section("where", (f"{at} {frame.code.strip() or f'in {frame.function}'}",), most_lines=2)
+
+
+def _cause_sections(causes: Sequence[PossibleCause]) -> Iterator[Section]:
+    """Yield the likely causes with their fixes and checks; without one, the most frequent possible causes."""
+    likely = [cause for cause in causes if cause.is_likely]
+    for cause in (likely or causes)[: 1 if likely else _MOST_CAUSES]:
+        label = "likely" if cause.is_likely else "possible"
+        yield Section(label, (f"{cause.cause.text}: {cause.cause.fix}",), most_lines=3)
+        if cause.cause.check:
+            yield Section("check", (cause.cause.check,), most_lines=1)
+
+
+def _ranks_section(explanations: Sequence[Explanation]) -> Iterator[Section]:
+    """Yield which ranks failed, and which only report that."""
+    causes = [one for one in explanations if not one.is_consequence]
+    named = [one for one in causes if one.is_first]
+    failed = [name for one in named or causes for name in one.failure.writers]
+    followed = [name for one in explanations if one.is_consequence for name in one.failure.writers]
+    followed = [name for name in dict.fromkeys(followed) if name not in failed]
+    if failed and followed:
+        first = " first, as torchrun reports" if named else ""
+        text = f"{', '.join(dict.fromkeys(failed))} failed{first}; what {', '.join(followed)} raised is a consequence"
+        yield Section("ranks", (text,), most_lines=2)
+
+
+def _commands(explanation: Explanation) -> tuple[str, ...]:
+    script = explanation.script
+    usual = (f"repros watch -- python {script}", f"repros simulate --gpus 1 -- python {script}")
+    return tuple(dict.fromkeys((*explanation.next, *usual)))[:MOST_COMMANDS]

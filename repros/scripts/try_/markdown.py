@@ -1,0 +1,78 @@
+"""The runs of an issue's script as a comment for its thread: eight lines for two releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from repros import __version__
+from repros.advise.report.markdown import code, table_code
+from repros.advise.report.redact import Redactor
+from repros.scripts.try_.outcome import Status
+from repros.scripts.try_.reported import Agreement
+from repros.scripts.try_.run import ScriptRun
+from repros.scripts.try_.task import Task
+
+_LONGEST = 100
+"""Characters of what a run printed or raised."""
+_PROJECT = "repros"
+
+
+def comment(task: Task, runs: Sequence[ScriptRun], command: str, redactor: Redactor, found: str = "") -> str:
+    """Return the comment.
+
+    Args:
+        task: the script, and how it ran.
+        runs: its runs.
+        command: what runs it again.
+        redactor: removes what identifies this machine.
+        found: a sentence on the releases between which the outcome changes; empty if they are unknown.
+    """
+    return redactor.redact_text("\n".join(_lines(task, runs, command, found))) + "\n"
+
+
+def _lines(task: Task, runs: Sequence[ScriptRun], command: str, found: str) -> Iterator[str]:
+    ran = [run for run in runs if run.outcome.status is not Status.NOT_RUN]
+    options = task.options
+    device = f"{options.gpus} simulated GPUs" if options.gpus else "CPU"
+    ranks = f", {options.ranks} ranks" if options.ranks > 1 else ""
+    yield f"The script of this issue ({task.script.origin}), run by {_PROJECT} {__version__} on {device}{ranks}:"
+    yield ""
+    yield "| releases | ended | compared with the report |"
+    yield "|---|---|---|"
+    for run in ran:
+        versions = ", ".join(f"{name} {version}" for name, version in run.main_versions.items())
+        compared = run.comparison.agreement.value if run.comparison else ""
+        yield f"| {versions} (Python {run.environment.python_version}) | {_ending(run)} | {_bold(compared)} |"
+    yield ""
+    yield " ".join(filter(None, [found or _change(ran), f"Again: {code(command)}"]))
+
+
+def _bold(text: str) -> str:
+    return f"**{text}**" if text else ""
+
+
+def _ending(run: ScriptRun) -> str:
+    """Return how a run ended: its exception, or the last line that it printed."""
+    outcome = run.outcome
+    if outcome.chain:
+        link = outcome.chain[0]
+        at = f" at {table_code(link.frames[-1])}" if link.frames else ""
+        return f"{table_code(_cut(f'{link.type}: {link.message}'))}{at}"
+    printed = f", printed {table_code(_cut(outcome.last_lines[-1]))}" if outcome.last_lines else ""
+    return f"{outcome.signature or outcome.status.value}{printed}"
+
+
+def _change(runs: Sequence[ScriptRun]) -> str:
+    """Return between which of two runs the outcome changes."""
+    by_agreement = {run.comparison.agreement: run for run in runs if run.comparison}
+    as_reported, other = by_agreement.get(Agreement.AS_REPORTED), by_agreement.get(Agreement.NOT_AS_REPORTED)
+    if as_reported is None or other is None:
+        return ""
+    old, new = as_reported.main_versions, other.main_versions
+    changed = ", ".join(f"{name} {old[name]} and {new[name]}" for name in old if new.get(name) not in {old[name], None})
+    return f"It changes between {changed}." if changed else ""
+
+
+def _cut(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]} [...]"

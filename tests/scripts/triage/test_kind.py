@@ -1,0 +1,114 @@
+"""The kinds of input, recognised by content."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from repros.model.errors import ReprosError
+from repros.scripts.triage.kind import InputKind, kind_of_text, recognise
+from tests.diagnose.match.golden_logs import GOLDEN
+from tests.diagnose.match.hang.made import content, entry, write
+
+INPUTS = Path(__file__).parent / "inputs"
+CATALOGUE = Path(__file__).parents[3] / "repros" / "catalogue"
+RECORDED = Path(__file__).parents[3] / "pyproject.toml"
+
+
+def no_stdin() -> bytes:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("device.log", InputKind.LOG),
+        ("weights.log", InputKind.LOG),
+        ("ranks", InputKind.LOG),
+        ("issue.md", InputKind.ISSUE),
+        ("issue_with_log.md", InputKind.ISSUE),
+        ("scaled.py", InputKind.SCRIPT),
+        ("requirements.txt", InputKind.PACKAGES),
+    ],
+)
+def test_a_file_is_recognised_by_its_content(name: str, kind: InputKind, tmp_path: Path) -> None:
+    assert recognise([str(INPUTS / name)], no_stdin).kind is kind
+    file = INPUTS / name
+    if file.is_file():
+        (tmp_path / "pasted").write_bytes(file.read_bytes())
+        assert recognise([str(tmp_path / "pasted")], no_stdin).kind is kind
+        assert kind_of_text(file.read_bytes()) is kind
+
+
+@pytest.mark.parametrize("log", sorted(GOLDEN.glob("*.log")), ids=lambda log: log.stem)
+def test_a_log_is_a_log(log: Path) -> None:
+    assert kind_of_text(log.read_bytes()) is InputKind.LOG
+
+
+@pytest.mark.parametrize("script", sorted(CATALOGUE.rglob("*.py"))[::20], ids=lambda script: script.stem)
+def test_a_script_is_a_script(script: Path) -> None:
+    assert kind_of_text(script.read_bytes()) is InputKind.SCRIPT
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["22"], InputKind.ID),
+        (["RPR-0022", "rpr-23"], InputKind.ID),
+        (["batch", "norm"], InputKind.WORDS),
+        (["weights_only"], InputKind.WORDS),
+        (["RuntimeError: mat1 and mat2"], InputKind.LOG),
+        (["torch.cuda.OutOfMemoryError:", "CUDA", "out", "of", "memory"], InputKind.LOG),
+        (["the loss is nan after a resume"], InputKind.LOG),
+    ],
+)
+def test_words(words: list[str], kind: InputKind) -> None:
+    assert recognise(words, no_stdin).kind is kind
+
+
+def test_folders(tmp_path: Path) -> None:
+    dumps = write(tmp_path / "dumps", {0: content([entry(1)], {"0": [0, 1]})})
+    assert recognise([str(dumps)], no_stdin).dumps == (dumps / "nccl_trace_rank_0",)
+    environment = Path(sys.prefix)
+    assert recognise([str(environment)], no_stdin).kind is InputKind.ENVIRONMENT
+    assert recognise([str(environment / "bin" / "python")], no_stdin).kind is InputKind.ENVIRONMENT
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "uv.lock").write_text("version = 1\n")
+    assert recognise([str(tmp_path / "project")], no_stdin).path == tmp_path / "project" / "uv.lock"
+
+
+def test_logs_and_dumps_of_one_failure_are_one_input(tmp_path: Path) -> None:
+    dumps = write(tmp_path / "dumps", {0: content([entry(1)], {"0": [0, 1]})})
+    given = recognise([str(INPUTS / "ranks"), str(INPUTS / "device.log"), str(dumps)], no_stdin)
+    names = ["ranks/attempt_0/0/stderr.log", "ranks/attempt_0/1/stderr.log", "device.log"]
+    assert [document.name for document in given.documents] == [str(INPUTS / name) for name in names]
+    assert given.dumps == (dumps / "nccl_trace_rank_0",)
+
+
+def test_standard_input_is_recognised_too() -> None:
+    given = recognise(["-"], (INPUTS / "issue.md").read_bytes)
+    assert (given.kind, given.documents[0].path) == (InputKind.ISSUE, None)
+    assert recognise([], (INPUTS / "device.log").read_bytes).kind is InputKind.LOG
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["gone.log"],
+        ["https://github.com/Lightning-AI/pytorch-lightning/issues/20450"],
+        ["https://example.org/x"],
+        [str(INPUTS / "device.log"), "gone"],
+        [str(INPUTS / "device.log"), str(INPUTS / "scaled.py")],
+        ["not a file of mine.log", "x"],
+    ],
+)
+def test_what_cannot_be_read_is_refused(words: list[str]) -> None:
+    with pytest.raises(ReprosError):
+        recognise(words, no_stdin)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReprosError):
+        recognise([f"{tmp_path}/"], no_stdin)
