@@ -14,7 +14,7 @@ from repros.advise.audit.assess import assess
 from repros.advise.audit.formats import FormatName, choose_format
 from repros.advise.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
 from repros.advise.audit.report import FailOn, Policy, build_report
-from repros.advise.audit.sources import find_source, read_piped, read_source
+from repros.advise.audit.sources import DEFAULT_FILES, find_source, read_piped, read_source
 from repros.advise.audit.sources.environment import environment_subject
 from repros.advise.audit.subject import Subject
 from repros.cli.shared.example import example
@@ -144,6 +144,8 @@ def read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) -
 
 
 def _read_base(path: Path, catalogue: Catalogue) -> Subject:
+    if path.is_dir() and not any((path / name).is_file() for name in DEFAULT_FILES):
+        return Subject(str(path), {}, complete=True)  # a project without dependencies yet
     return read_source(find_source(path) if path.is_dir() else path, partial(_find_releases, catalogue))
 
 
