@@ -148,9 +148,11 @@ def _find_family(
     for link in links:
         raised = link.raised
         for family in families:
-            groups = family.search(raised.type.rpartition(".")[2] if link.has_class else "", raised.message)
+            class_name = raised.type.rpartition(".")[2]
+            message = raised.message or class_name  # of an exception without a message, the name says what there is
+            groups = family.search(class_name if link.has_class else "", message)
             if groups is not None:
-                return link, family, derive(family.name, groups, raised.message)
+                return link, family, derive(family.name, groups, message)
     return links[-1], None, {}
 
 
