@@ -161,9 +161,10 @@ def _find_family(
         raised = link.raised
         for family in families:
             name = raised.type.rpartition(".")[2] if link.has_class else ""
-            groups = family.search(name, raised.message or name)  # some classes say all: RendezvousTimeoutError
+            message = raised.message or name  # some classes say all: RendezvousTimeoutError
+            groups = family.search(name, message)
             if groups is not None:
-                return link, family, derive(family.name, groups, raised.message)
+                return link, family, derive(family.name, groups, message)
     return links[-1], None, {}
 
 
