@@ -61,7 +61,7 @@ class Source:
         return self.text(*self.span(node))
 
     def indent(self, statement: ast.stmt) -> str:
-        """Return what is in front of a statement on its line: blanks, and a decorator never."""
+        """Return the text in front of a statement on its line: blanks, unless another one is there."""
         return self.text(self._begins[statement.lineno - 1], self.span(statement)[0])
 
     def apply(self, edits: Iterable[Edit]) -> str:
@@ -76,7 +76,8 @@ class Source:
     def removal(self, statement: ast.stmt) -> Edit:
         """Return the edit that removes a statement with the comments directly above it."""
         begin, end = self.lines(statement)
-        comments = re.search(rf"(?:^{self.indent(statement)}#.*\n)*\Z", self.text(0, begin), re.MULTILINE)
+        indent = re.escape(self.indent(statement))
+        comments = re.search(rf"(?:^{indent}#.*\n)*\Z", self.text(0, begin), re.MULTILINE)
         return Edit(begin - len(comments[0].encode()) if comments else begin, end)
 
 

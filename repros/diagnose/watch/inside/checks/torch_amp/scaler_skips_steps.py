@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("scaler_skips_steps", "GradScaler skips all steps, since the gradients are infinite"),
+    Check(
+        "scaler_skips_steps",
+        "GradScaler skips all steps, since the gradients are infinite",
+        "find the origin of the infinite gradients by `repros watch --first-nan`",
+    ),
     Check("scale_left_in_gradients", "steps use gradients that GradScaler's scale is still in"),
 )
 

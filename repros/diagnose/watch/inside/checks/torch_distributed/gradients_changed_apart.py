@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("gradients_changed_apart", "gradients that agreed between ranks after the backward differ at the step"),
+    Check(
+        "gradients_changed_apart",
+        "gradients that agreed between ranks after the backward differ at the step",
+        "make the change from values that all ranks share, such as a clip by a norm that was reduced over them",
+    ),
 )
 
 

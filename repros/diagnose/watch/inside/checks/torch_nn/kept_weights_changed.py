@@ -43,8 +43,16 @@ if TYPE_CHECKING:
 
 CHECKS = (
     Check("kept_weights_changed", "a loaded `state_dict` is no copy and has changed with the weights"),
-    Check("kept_weights_saved", "a saved `state_dict` is no copy and has changed with the weights"),
-    Check("kept_weights_written", "a moving average is written into the weights themselves"),
+    Check(
+        "kept_weights_saved",
+        "a saved `state_dict` is no copy and has changed with the weights",
+        "keep a copy: `best = copy.deepcopy(model.state_dict())`",
+    ),
+    Check(
+        "kept_weights_written",
+        "a moving average is written into the weights themselves",
+        "keep a copy, such as `{name: value.clone() for name, value in model.state_dict().items()}`",
+    ),
 )
 
 _MOST = 1000

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 CHECKS = (
     Check("nothing_loaded", "no key of a `state_dict` matched under `strict=False`"),
-    Check("initialised_after_load", "loaded weights are initialised again"),
+    Check("initialised_after_load", "loaded weights are initialised again", "initialise first, then load"),
 )
 
 _MOST_WORDS = 3

@@ -40,10 +40,26 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("clipped_too_late", "gradients are clipped after the step has used them"),
-    Check("gradients_used_twice", "two optimizers step the same parameters after one backward"),
-    Check("parameters_listed_twice", "an optimizer holds a parameter twice"),
-    Check("gradients_dropped", "the last batches of each epoch are never used by a step"),
+    Check(
+        "clipped_too_late",
+        "gradients are clipped after the step has used them",
+        "clip between the backward and the step",
+    ),
+    Check(
+        "gradients_used_twice",
+        "two optimizers step the same parameters after one backward",
+        "step one optimizer of these parameters, or make a backward for each step",
+    ),
+    Check(
+        "parameters_listed_twice",
+        "an optimizer holds a parameter twice",
+        "list each parameter once, such as `dict.fromkeys(parameters)`",
+    ),
+    Check(
+        "gradients_dropped",
+        "the last batches of each epoch are never used by a step",
+        "step after the last batch of an epoch, too: `if (i + 1) % k == 0 or i + 1 == len(loader)`",
+    ),
 )
 
 _TIMES = 4

@@ -35,7 +35,11 @@ if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
 CHECKS = (
-    Check("schedule_not_stepped", "a scheduler is made, and never stepped"),
+    Check(
+        "schedule_not_stepped",
+        "a scheduler is made, and never stepped",
+        "`scheduler.step()` after each `optimizer.step()`, or after each epoch if it counts epochs",
+    ),
     Check("schedule_turns", "a schedule in epochs is stepped for each batch, so that the rate rises again"),
 )
 

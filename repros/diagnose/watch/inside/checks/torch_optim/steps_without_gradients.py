@@ -37,8 +37,16 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("steps_without_gradients", "none of an optimizer's parameters ever has a gradient"),
-    Check("parameters_replaced", "some of an optimizer's parameters were replaced in the model after it was made"),
+    Check(
+        "steps_without_gradients",
+        "none of an optimizer's parameters ever has a gradient",
+        "make the optimizer from the parameters of the model that computes the loss",
+    ),
+    Check(
+        "parameters_replaced",
+        "some of an optimizer's parameters were replaced in the model after it was made",
+        "make the optimizer after the last change of the model, such as a new head",
+    ),
 )
 
 _STEPS = 4

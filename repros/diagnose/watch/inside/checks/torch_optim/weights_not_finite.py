@@ -42,9 +42,21 @@ if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
 CHECKS = (
-    Check("weights_not_finite", "parameters are infinite or NaN, and the training goes on"),
-    Check("parameters_unchanged", "an optimizer's steps change none of its parameters"),
-    Check("steps_of_zero_gradients", "gradients are zeroed between the backward and the step"),
+    Check(
+        "weights_not_finite",
+        "parameters are infinite or NaN, and the training goes on",
+        "`repros watch --first-nan` names the origin; clip the gradients or lower the rate",
+    ),
+    Check(
+        "parameters_unchanged",
+        "an optimizer's steps change none of its parameters",
+        "raise the rate: it is 0, or its steps are smaller than the parameters' precision",
+    ),
+    Check(
+        "steps_of_zero_gradients",
+        "gradients are zeroed between the backward and the step",
+        "`zero_grad()` before the backward or after the step, and not between them",
+    ),
 )
 
 _FIRST_INSPECTION, _LAST_INSPECTION = 8, 32
