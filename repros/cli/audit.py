@@ -159,11 +159,13 @@ def _read_base(path: Path, catalogue: Catalogue) -> Subject:
 
 
 def _find_releases(catalogue: Catalogue, text: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the releases that a text states, such as an issue with its environment."""
-    from repros.diagnose.match.versions import find_versions  # noqa: PLC0415 - most files are requirements
+    """Return the releases that a text states; of an issue, those of its environment before those of its prose."""
+    from repros.diagnose.issue import read_issue  # noqa: PLC0415 - most files are requirements
+    from repros.diagnose.match.versions import find_versions  # noqa: PLC0415 - the same
 
     packages = {name for repro in catalogue for name in repro.named_packages} | {"python"}
-    return find_versions(enumerate(text.split("\n"), 1), packages)
+    trusted = {name: versions[:1] for name, versions in read_issue(text).versions.items()}
+    return {**find_versions(enumerate(text.split("\n"), 1), packages), **trusted}
 
 
 def _read_ignores(
