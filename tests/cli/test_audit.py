@@ -161,7 +161,8 @@ def test_standard_input(repros: Command, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_of_an_issue_the_environment_counts_and_not_the_prose(repros: Command, project: Path) -> None:
-    issue = "### Bug\n\nIt works with torch 2.0.1.\n\n```\nPyTorch version: {}\nPython version: 3.11.9\nnumpy==1.26.4\n```\n"
+    block = "```\nPyTorch version: {}\nPython version: 3.11.9\nnumpy==1.26.4\n```\n"
+    issue = f"### Bug\n\nIt works with torch 2.0.1.\n\n{block}"
     for version, code in (("2.1.2", 1), ("2.0.1", 0)):
         (project / "issue.md").write_text(issue.format(version))
         assert repros("audit", "issue.md", *OWN)[0] == code
