@@ -22,7 +22,7 @@ from repros.model.packages import canonical_name
 
 _HANG = re.compile(
     r"\b(?:hang(?:s|ing)?|hung|(?:gets?|is|are|be|being|stays?) stuck|deadlock\w*|freez(?:es|ing)|frozen"
-    r"|never (?:returns|finishes|ends|terminates)|stands still)\b",
+    r"|never (?:returns|finishes|ends|terminates))\b",
     re.IGNORECASE,
 )
 _LARGEST = 2**20

@@ -76,7 +76,7 @@ def test_the_release_that_repaired_it_is_found(triage: Triage) -> None:
     Path("issue.md").write_text(ISSUE.format(value=1, reported=RAISED))
     ended = triage("issue.md", "--bisect")
     assert "by its text: " in ended.err
-    assert "current: not as reported: it ends clean where the issue has ValueError: as documented" in ended.err
+    assert "current: not as reported: it exits cleanly where the issue has ValueError: as documented" in ended.err
     assert len(ended.out.splitlines()) <= 15
     text = " ".join(ended.out.split())
     assert "tinylib 1.3: as reported: ValueError at tinylib.py:1 run" in text
