@@ -109,7 +109,7 @@ def _is_same(raised: Raised, link: Link) -> bool:
 
 
 def _is_alike(one: str, other: str) -> bool:
-    """Return whether two messages begin with the same sentence, or have the same words in any order, without numbers."""
+    """Return whether two messages begin with the same sentence, or have the same words in any order."""
     begins_alike = len(one) >= _SHORTEST_PART and one[:_SHORTEST_PART] == other[:_SHORTEST_PART]
     return begins_alike or _overlap(one, other) >= _SAME_WORDS
 
