@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
 ACTION = yaml.safe_load((ROOT / ".github/actions/audit/action.yml").read_text(encoding="utf-8"))
@@ -50,10 +52,11 @@ def step(tmp_path: Path) -> subprocess.CompletedProcess[str]:
     return run_step(tmp_path, HOSTILE)
 
 
-def run_step(folder: Path, requirements: str) -> subprocess.CompletedProcess[str]:
+def run_step(folder: Path, requirements: str, **given: str) -> subprocess.CompletedProcess[str]:
     (folder / "requirements.txt").write_text(requirements, encoding="utf-8")
     (audit,) = [step for step in ACTION["runs"]["steps"] if step["name"] == "audit"]
-    inputs = {f"${{{{ inputs.{name} }}}}": given["default"] for name, given in ACTION["inputs"].items()}
+    values = {name: known["default"] for name, known in ACTION["inputs"].items()} | {"base": ""} | given
+    inputs = {f"${{{{ inputs.{name} }}}}": value for name, value in values.items()}
     environ = {name: inputs[value] for name, value in audit["env"].items()}
     environ |= {"RUNNER_TEMP": str(folder), "HOME": str(folder), "PATH": "/usr/bin:/bin"}
     environ |= {name: str(folder / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
@@ -83,13 +86,85 @@ def test_a_file_that_is_refused_is_no_command_either(step: subprocess.CompletedP
     assert (refused.returncode, refused.stderr) == (2, "")
 
 
-def test_a_line_of_the_audited_file_ends_no_code_in_the_summary(
+def test_a_line_of_the_audited_file_is_code_in_the_summary(
     step: subprocess.CompletedProcess[str], tmp_path: Path
 ) -> None:
-    first, *lines = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").splitlines()
-    assert first == ""
-    assert len(lines) > 10
-    assert all(line.startswith("    ") for line in lines)
+    summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
+    tokens = MarkdownIt("commonmark").enable("table").parse(summary)
+    assert "stop-commands" in summary, "else the test checks nothing"
+    assert {"table_open", "bullet_list_open"} <= {token.type for token in tokens}
+    assert {"fence", "html_block", "heading_open"}.isdisjoint(token.type for token in tokens)
+    texts = [child.content for token in tokens for child in token.children or () if child.type == "text"]
+    assert not [text for text in texts if "::" in text or "##" in text]
+
+
+@pytest.fixture
+def pull_request(tmp_path: Path) -> tuple[Path, str]:
+    """A clone of one commit, as a runner has it, and the base of its pull request, which pinned lightning 2.4.0."""
+    for name in ("python", "repros"):
+        (tmp_path / "work/repros/bin").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "work/repros/bin" / name).symlink_to(Path(sys.executable).with_name(name))
+    origin = tmp_path / "origin"
+    (origin / "deep").mkdir(parents=True)
+    git(tmp_path, "init", "--quiet", "origin")
+    for text in ("lightning==2.4.0\n", "lightning==2.4.0\ntorch==2.4.1\n"):
+        (origin / "requirements.txt").write_text(text)
+        git(origin, "add", ".")
+        git(origin, "commit", "--quiet", "--message", "pin")
+    base = git(origin, "rev-parse", "HEAD~1").strip()
+    git(origin, "config", "uploadpack.allowAnySHA1InWant", "true")  # as GitHub
+    git(tmp_path / "work", "init", "--quiet")
+    git(tmp_path / "work", "remote", "add", "origin", f"file://{origin}")
+    git(tmp_path / "work", "fetch", "--quiet", "--depth=1", "origin", "HEAD")
+    git(tmp_path / "work", "checkout", "--quiet", "FETCH_HEAD")
+    return tmp_path / "work", base
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    done = subprocess.run(
+        ["git", *identity, *words], cwd=folder, capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
+def test_only_what_a_pull_request_adds_is_reported(pull_request: tuple[Path, str]) -> None:
+    folder, base = pull_request
+    added = run_step(folder, "lightning==2.4.0\ntorch==2.4.1\n", base=base)
+    assert (added.returncode, added.stderr) == (1, "")
+    assert "RPR-0011" in added.stdout, "torch<2.11"
+    assert "RPR-0010" not in added.stdout, "lightning<2.5.4, which the base has"
+    every = {result["ruleId"] for result in json.loads((folder / "repros.sarif").read_text())["runs"][0]["results"]}
+    assert "RPR-0011" in every
+    assert "RPR-0010" not in every
+
+
+def test_a_pull_request_that_touches_no_pin_is_green(pull_request: tuple[Path, str]) -> None:
+    folder, base = pull_request
+    done = run_step(folder, "lightning==2.4.0\n", base=base)
+    assert (done.returncode, (folder / "GITHUB_OUTPUT").read_text()) == (0, "sarif=repros.sarif\naffected=false\n")
+    git(folder, "worktree", "remove", "--force", "base")
+    assert run_step(folder, "lightning==2.4.0\n", base="none").returncode == 1
+
+
+def test_a_base_that_cannot_be_fetched_is_named_and_all_is_reported(pull_request: tuple[Path, str]) -> None:
+    folder, _ = pull_request
+    done = run_step(folder, "lightning==2.4.0\n", base="0" * 40)
+    assert done.returncode == 1
+    assert f"The base {'0' * 40} cannot be fetched" in done.stdout
+
+
+def test_the_inputs_fail_on_and_ignore(pull_request: tuple[Path, str]) -> None:
+    folder, _ = pull_request
+    newest = "torch==2.13.0\n"
+    assert run_step(folder, newest).returncode == 0, "a newer release is without nothing"
+    done = run_step(folder, newest, **{"fail-on": "bugs"})
+    ids = re.findall(r"^  (RPR-\d+) ", done.stdout, re.MULTILINE)
+    assert (done.returncode, len(ids) > 5) == (1, True)
+    ignored = "\n".join(f"{id_} 2999-01-31 it's $(known) *" for id_ in ids)
+    accepted = run_step(folder, newest, ignore=ignored, **{"fail-on": "bugs"})
+    assert accepted.returncode == 0
+    assert "it's $(known) *" in accepted.stdout
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from repros.authoring.check.project_steps import MEASURED
+from repros.authoring.check.project_steps import MEASURED, Ran
 from repros.engine import environments
 from repros.engine.catalogue import load
 from repros.engine.stacks import stack
@@ -30,24 +30,15 @@ _SHOWN_STACKS = ("--stack", "home", "--stack", "current")
 """Options of `tools.measure.watch_catalogue`: the stacks whose findings `docs/watch.md` shows."""
 
 
-class StepReport(NamedTuple):
-    """The result of one step."""
-
-    to_do: Sequence[str]
-    fine: str = ""
-    output: str = ""
-    """Details for stderr."""
-
-
-def check_style(repros: Sequence[Repro]) -> StepReport:
+def check_style(repros: Sequence[Repro]) -> Ran:
     """Fix the style of scripts, and report each rule of the linter that they still break."""
     if find_spec("ruff") is None:
-        return StepReport([f"install ruff, which checks the style: {INSTALL}"])
+        return Ran([f"install ruff, which checks the style: {INSTALL}"])
     paths = [str(repro.path) for repro in repros]
     checked = _run("ruff", "check", "--fix", "--quiet", "--output-format", "concise", *paths)
     _run("ruff", "format", "--quiet", *paths)
     problems = (checked.stdout + checked.stderr).splitlines()
-    return StepReport([f"fix the style: {line}" for line in problems], "ruff finds nothing")
+    return Ran([f"fix the style: {line}" for line in problems], "ruff finds nothing")
 
 
 def _run(module: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -55,14 +46,14 @@ def _run(module: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def check_watch(repros: Sequence[Repro]) -> StepReport:
+def check_watch(repros: Sequence[Repro]) -> Ran:
     """Run the variants under the watch and record its findings in `tests/diagnose/watch/measured.jsonl`.
 
     A variant with recorded findings is run again only if the check has measured its script again.
     """
     names = sorted({repro.home for repro in repros} | {"current"})
     if missing := [name for name in names if not environments.ready(stack(name))]:
-        return StepReport([ask_for_stacks(repros, names, missing)])
+        return Ran([ask_for_stacks(repros, names, missing)])
     measured = os.environ.get(MEASURED, "").split()
     again = [repro.id for repro in repros if repro.id in measured]
     others = [repro.id for repro in repros if repro.id not in measured]
@@ -73,9 +64,9 @@ def check_watch(repros: Sequence[Repro]) -> StepReport:
             lines += map(json.loads, done.stdout.splitlines())
             if done.returncode:
                 last_line = done.stderr.strip().rpartition("\n")[2]
-                return StepReport([f"fix the runs under the watch: {last_line}"], "", done.stderr)
+                return Ran([f"fix the runs under the watch: {last_line}"], "", done.stderr)
     fine = f"findings of {len(lines)} runs recorded" if lines else "the findings of all runs are recorded"
-    return StepReport([*explain_missed_failures(repros, lines)], fine)
+    return Ran([*explain_missed_failures(repros, lines)], fine)
 
 
 def ask_for_stacks(repros: Sequence[Repro], names: Sequence[str], missing: Sequence[str]) -> str:
@@ -107,34 +98,34 @@ def explain_missed_failures(repros: Iterable[Repro], lines: Iterable[Mapping[str
         yield f"{report}: {specific}explain after 'Watch:' in the docstring why no check identifies it"
 
 
-def check_pages(_repros: Sequence[Repro]) -> StepReport:
+def check_pages(_repros: Sequence[Repro]) -> Ran:
     """Write the generated parts of the pages."""
     changed, problems = write_pages(ROOT)
-    return StepReport(problems, f"written: {', '.join(changed)}" if changed else "the pages are up to date")
+    return Ran(problems, f"written: {', '.join(changed)}" if changed else "the pages are up to date")
 
 
-def check_tests(repros: Sequence[Repro]) -> StepReport:
+def check_tests(repros: Sequence[Repro]) -> Ran:
     """Run the tests that concern the scripts."""
     if find_spec("pytest") is None:
-        return StepReport([f"install what the tests need: {INSTALL}"])
+        return Ran([f"install what the tests need: {INSTALL}"])
     ran = run_tests(repros, ROOT)
     if ran.passed:
-        return StepReport([], ran.last_line)
+        return Ran([], ran.last_line)
     is_missing = "No module named" in ran.output
     sentence = f"install what they need: {INSTALL}" if is_missing else f"fix the tests: {ran.last_line}"
-    return StepReport([sentence], "", ran.output)
+    return Ran([sentence], "", ran.output)
 
 
-def name_files(_repros: Sequence[Repro]) -> StepReport:
+def name_files(_repros: Sequence[Repro]) -> Ran:
     """Name the files that have changed since the last commit: the script, and what the steps have written."""
     done = subprocess.run(("git", "status", "--short"), cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
     if done.returncode:
-        return StepReport([], "not listed: this is no git checkout")
+        return Ran([], "not listed: this is no git checkout")
     names = [line[3:] for line in done.stdout.splitlines()]
-    return StepReport([], f"commit these: {', '.join(names)}" if names else "all is committed")
+    return Ran([], f"commit these: {', '.join(names)}" if names else "all is committed")
 
 
-STEPS: Mapping[str, Callable[[Sequence[Repro]], StepReport]] = {
+STEPS: Mapping[str, Callable[[Sequence[Repro]], Ran]] = {
     "style": check_style,
     "watch": check_watch,
     "pages": check_pages,

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from repros.diagnose.messages import load_families
 from repros.engine import evidence
 from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
@@ -21,10 +22,11 @@ from repros.text import failures
 from tests.advise.audit import checked_pins
 from tests.diagnose.match import wild_logs
 from tests.diagnose.match.hang import public_logs
+from tests.diagnose.messages import family_logs
 from tests.sampled import scripts_table
 from tests.sampled import table as reports_table
 from tests.scripts.reduce import table as reduced_table
-from tools.docs import articles
+from tools.docs import articles, messages
 from tools.measure import (
     bisect_threads_table,
     compare_pairs,
@@ -71,6 +73,10 @@ TABLES: Mapping[str, Table] = {
     ),
     "match-watchdog": Table(
         "public logs with lines of the watchdog", lambda: flight_recorder.log_rows(public_logs.read_public_logs())
+    ),
+    "messages": Table(
+        "messages without a documented failure",
+        lambda: messages.families_table(load_families(), family_logs.read_logs()),
     ),
     "compare-pairs": Table("healthy pairs of runs", compare_pairs.table),
     "compare-catalogue": Table("silent failures", compare_table.catalogue),

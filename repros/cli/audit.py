@@ -14,7 +14,7 @@ from repros.advise.audit.assess import assess
 from repros.advise.audit.formats import FormatName, choose_format
 from repros.advise.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
 from repros.advise.audit.report import FailOn, Policy, build_report
-from repros.advise.audit.sources import find_source, read_piped, read_source
+from repros.advise.audit.sources import DEFAULT_FILES, find_source, read_piped, read_source
 from repros.advise.audit.sources.environment import environment_subject
 from repros.advise.audit.subject import Subject
 from repros.cli.shared.example import example
@@ -135,7 +135,8 @@ def read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) -
         from repros.engine.probe import probe  # noqa: PLC0415 - files need no engine
 
         executable = choose_interpreter(python)
-        return environment_subject(probe(executable, sim=False, needs_torch=False))
+        packages = {name for repro in catalogue for name in repro.named_packages}
+        return environment_subject(probe(executable, sim=False, needs_torch=False), packages)
     find_releases = partial(_find_releases, catalogue)
     if file == _STDIN:
         return read_piped(sys.stdin.buffer.read(), find_releases)
@@ -143,6 +144,8 @@ def read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) -
 
 
 def _read_base(path: Path, catalogue: Catalogue) -> Subject:
+    if path.is_dir() and not any((path / name).is_file() for name in DEFAULT_FILES):
+        return Subject(str(path), {}, complete=True)  # a project without dependencies yet
     return read_source(find_source(path) if path.is_dir() else path, partial(_find_releases, catalogue))
 
 

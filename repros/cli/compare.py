@@ -20,8 +20,8 @@ from repros.diagnose.compare.inside.request import Request
 from repros.diagnose.compare.json_format import result_to_json
 from repros.diagnose.compare.launch import ProgramCommand, split_commands
 from repros.diagnose.compare.recording import Recording, record
+from repros.diagnose.compare.rerun import compare_equal_batches
 from repros.diagnose.compare.run import CompareResult
-from repros.diagnose.compare.run import compare as compare_runs
 from repros.diagnose.compare.text import format_result, format_runs
 from repros.diagnose.watch.session import SessionOptions, event_folder
 from repros.engine.environments import ensure
@@ -117,15 +117,19 @@ def compare(
     logs = new_log_folder(_LOGS)
     with contextlib.ExitStack() as folders:
         pythons = folders.enter_context(_interpreters(stack, places))
-        runs: list[Recording] = []
-        for place, program in enumerate(programs):
+
+        def run(place: int, factor: int = 1) -> Recording:
+            program = programs[place]
             started = program if pythons is None else program.with_python(pythons[place])
             started = started if ranks is None else started.on_ranks(ranks[place])
-            request = Request(None if steps is None else steps + (offset if place == 0 else 0), seed)
+            request = Request(None if steps is None else steps + (offset if place == 0 else 0), seed, factor)
             folder = folders.enter_context(event_folder())
-            runs.append(_record(started, options, request, folder, logs / f"{_NAMES[place]}.log"))
+            name = _NAMES[place] if factor == 1 else f"{_NAMES[place]}_repeated"
+            return _record(started, options, request, folder, logs / f"{name}.log")
+
+        runs = run(0), run(1)
         try:
-            result = compare_runs(runs[0], runs[1], offset=offset, exact=exact)
+            result = compare_equal_batches(runs, run, ranks, offset=offset, exact=exact)
         except ReprosError as error:
             raise ReprosError(f"{str(error).rstrip('.')}; what the programs wrote is in {logs}.") from error
     return _show(result, (runs[0].code, runs[1].code), as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from repros.cli.shared.script_options import (
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, requirement_option, with_option
+from repros.engine.inventory import usable_cores
 from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
@@ -122,7 +122,7 @@ def reduce(
     output = output or _output(Path(words[0]) if issue is None else issue)
     if output.exists() and not force:
         raise ReprosError(f"{output} exists already; overwrite it with --force, or name another with --output.")
-    jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
+    jobs = jobs or usable_cores()
     task = make_task(script, arguments, watch=False, at_once=jobs, **running)
     where, err = choose_where((stack,), None, places), console(stderr=True)
     report_progress = partial(show_text, err, style="dim")

@@ -210,8 +210,7 @@ def _show_outdated(places: CatalogueLocations, *, as_json: bool) -> int:
 def _lag_values(lag: Lag, today: dt.date) -> dict[str, str | bool]:
     """Return a lag as `repros stacks --outdated --json` prints it."""
     return {
-        "package": lag.package,
-        "pinned": str(lag.pinned),
+        **json_values.attributes(lag, "package", "pinned"),
         "behind": str(lag.first.version),
         "since": lag.first.date.isoformat(),
         "newest": str(lag.newest),

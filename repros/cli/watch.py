@@ -16,7 +16,7 @@ from repros.diagnose.watch import session
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import Identified
 from repros.diagnose.watch.json_format import JsonLines
-from repros.diagnose.watch.names import FIRST_NAN, refuse_unknown_checks
+from repros.diagnose.watch.names import FIRST_NAN, explain, refuse_unknown_checks
 from repros.diagnose.watch.report import Report
 from repros.diagnose.watch.text import format_crash, format_finding, format_summary
 from repros.model.errors import ReprosError
@@ -25,6 +25,12 @@ from repros.simulate import variables
 
 FOUND = 3
 """The exit code of `--strict` for a program with a finding."""
+
+
+def _explain(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        show_text(console(), explain(name))
+        context.exit()
 
 
 @click.command(
@@ -52,6 +58,14 @@ FOUND = 3
 @click.option("--only", multiple=True, metavar="CHECK", help="Run only checks with this name or prefix; repeatable.")
 @click.option("--skip", multiple=True, metavar="CHECK", help="Disable checks with this name or prefix; repeatable.")
 @click.option("--first-nan", is_flag=True, help="Inspect every step, and locate the origin of the first NaN or inf.")
+@click.option(
+    "--explain",
+    metavar="CHECK",
+    is_eager=True,
+    expose_value=False,
+    callback=_explain,
+    help="Print the documentation of a check, and exit.",
+)
 @program_option
 @click.option("--gpus", type=int, metavar="N", help="Run on N simulated GPUs, like `repros simulate`.")
 @catalogue_option
@@ -75,7 +89,8 @@ def watch(
     is installed into its environment. If it crashes, its exceptions are matched as by `repros match`.
 
     Exit code: that of the program; 128 plus the signal's number if a signal ended it; with --strict, 3 on a finding,
-    and 2 if the program succeeds but monitoring was missing or incomplete; 2 if COMMAND cannot be started, or if
+    and 2 if the program succeeds but nothing was watched or monitoring was incomplete;
+    2 if COMMAND cannot be started, or if
     --only or --skip match no check.
     """
     refuse_unknown_checks([*only, *skip])
@@ -95,7 +110,7 @@ def watch(
     report.finish()
     for line in format_crash(report.crash, out.width):
         show_text(out, line)
-    for line in format_summary(report):
+    for line in format_summary(report, command, out.width):
         show_text(out, line)
     if lines is not None:
         lines.close()

@@ -117,7 +117,7 @@ def _sites(cells: Iterable[Cell], targets: Targets) -> dict[str, tuple[Site, lis
         if name not in sites:
             sites[name] = (_site(name, targets), [])
         if path not in scripts:
-            scripts[path] = _pack(path)
+            scripts[path] = Payload.pack(path)
         sites[name][1].append(WorkItem(scripts[path], cell.variant.name, cell.strategy, cell.device))
     return sites
 
@@ -126,14 +126,7 @@ def _site(name: str, targets: Targets) -> Site:
     if targets.python is not None:
         return Site(name, python=targets.python)
     stack = targets.known[name]
-    return Site(name, stack, _pack(stack.lock))
-
-
-def _pack(file: Path) -> Payload:
-    try:
-        return Payload.pack(file)
-    except OSError as error:
-        raise ReprosError(f"{file} cannot be read for the nodes ({error.strerror}).") from error
+    return Site(name, stack, Payload.pack(stack.lock))
 
 
 def _result(cell: Cell, outcome: TaskOutcome, runs: Path) -> CellResult:

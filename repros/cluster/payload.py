@@ -9,6 +9,8 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from repros.model.errors import ReprosError
+
 _PACKAGE = Path(__file__).parents[1]
 _MAX_LOG = 4 * 2**20
 """Bytes; longer logs are truncated at the end."""
@@ -28,11 +30,14 @@ class Payload:
         """Return the payload of a file.
 
         Raises:
-            OSError: the file cannot be read.
+            ReprosError: the file cannot be read.
         """
         if file.resolve().is_relative_to(_PACKAGE):
             return cls(str(file.resolve().relative_to(_PACKAGE)))
-        return cls(str(Path(file.absolute().parent.name, file.name)), file.read_bytes())
+        try:
+            return cls(str(Path(file.absolute().parent.name, file.name)), file.read_bytes())
+        except OSError as error:
+            raise ReprosError(f"{file} cannot be read for the nodes ({error.strerror}).") from error
 
     def unpack(self, folder: Path) -> Path:
         """Return the path on this machine; a user's file is written below a folder.

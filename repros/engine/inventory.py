@@ -14,10 +14,10 @@ from pathlib import Path
 
 import psutil
 
+from repros.engine.environments.builds import count_gpus
+
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
-_DRIVER = Path("/proc/driver/nvidia/gpus")
-"""The folder in which NVIDIA's driver lists its devices."""
 _LISTED = re.compile(r"^\s*(GPU|MIG) .*\(UUID: ([^)]+)\)\s*$", re.MULTILINE)
 """A line of `nvidia-smi -L`; the MIG devices of a GPU follow it."""
 _TIMEOUT = 20.0
@@ -77,7 +77,7 @@ def _driver_gpus() -> tuple[str, ...]:
                 [program, "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT, check=True
             )
             return parse_listing(done.stdout)
-    return tuple(str(index) for index, _ in enumerate(_DRIVER.iterdir())) if _DRIVER.is_dir() else ()
+    return tuple(map(str, range(count_gpus())))
 
 
 def parse_listing(text: str) -> tuple[str, ...]:
@@ -92,9 +92,13 @@ def parse_listing(text: str) -> tuple[str, ...]:
     return tuple(uuids)
 
 
+def usable_cores() -> int:
+    """Return the number of cores in this process's CPU affinity."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _cores(groups: Iterable[Path]) -> float:
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min([float(allowed), *filter(None, map(_quota, groups))])
+    return min([float(usable_cores()), *filter(None, map(_quota, groups))])
 
 
 def _quota(group: Path) -> float | None:

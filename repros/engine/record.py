@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NotRequired, TypedDict, cast
 
 from repros.engine.own_folder import make_folder
-from repros.model import CellResult, Process, Verdict
+from repros.model import CellResult, Verdict
 from repros.model.errors import ReprosError
 
 SCHEMA = 1
@@ -121,7 +121,10 @@ def line(result: CellResult) -> RecordLine:
             "signature": str(expectation.signature),
         },
         "launch": observation.launch.value if observation else None,
-        "observed": [_process_record(process) for process in (observation.ranks if observation else ())],
+        "observed": [
+            {"process": rank.name, "ending": rank.ending.value, "code": rank.code, "signal": rank.signal}
+            for rank in (observation.ranks if observation else ())
+        ],
         "signature": result.signature,
         "verdict": result.verdict.value,
         "repeats": {"n": result.repeats.n, "agreeing": result.repeats.agreeing} if result.repeats else None,
@@ -129,15 +132,6 @@ def line(result: CellResult) -> RecordLine:
         "seconds": round(observation.seconds, 2) if observation else None,
         "processor": round(observation.processor, 2) if observation else None,
         "logs": str(observation.folder) if observation else None,
-    }
-
-
-def _process_record(process: Process) -> ProcessRecord:
-    return {
-        "process": process.name,
-        "ending": process.ending.value,
-        "code": process.code,
-        "signal": process.signal,
     }
 
 
@@ -207,7 +201,7 @@ def _append_line(path: Path, text: str) -> None:
     with path.open("ab+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = file.seek(0, os.SEEK_END)
-        if end and _last_byte(file.fileno(), end) != b"\n":
+        if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
             text = "\n" + text
         # A lone surrogate (from undecodable bytes in a message) becomes a JSON escape.
         try:
@@ -219,10 +213,6 @@ def _append_line(path: Path, text: str) -> None:
             with contextlib.suppress(OSError):
                 os.ftruncate(file.fileno(), end)
             raise
-
-
-def _last_byte(descriptor: int, end: int) -> bytes:
-    return os.pread(descriptor, 1, end - 1)
 
 
 def read(path: Path) -> Iterator[RecordLine]:

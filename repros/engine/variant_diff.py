@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
+from repros.engine.source import Block, first_line
+
 _CONTEXT = 3
 
 
@@ -27,6 +29,5 @@ def _definitions(source: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the lower-case name and the lines of every top-level definition, decorators included."""
     lines = source.splitlines()
     for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            yield node.name.lower(), lines[first - 1 : node.end_lineno]
+        if isinstance(node, Block):
+            yield node.name.lower(), lines[first_line(node) - 1 : node.end_lineno]

@@ -24,8 +24,6 @@ import pytest
 
 _SELECTING_OPTIONS = ("repro", "repro_variant", "repro_strategy", "repro_device", "repro_stack", "repro_python")
 
-_catalogues = pytest.StashKey[tuple[Path, ...]]()
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options; a selecting option makes the plugin collect scripts."""
@@ -190,12 +188,10 @@ def _is_requested(path: Path, parent: pytest.Collector) -> bool:
 
 def _places(config: pytest.Config) -> tuple[Path, ...]:
     """Return the catalogues in use, or none if the project's settings are invalid, which is reported on use."""
-    if _catalogues not in config.stash:
-        from repros.model.errors import ReprosError
-        from repros.pytest_plugin.catalogues import catalogues_of
+    from repros.model.errors import ReprosError
+    from repros.pytest_plugin.catalogues import catalogues_of
 
-        try:
-            config.stash[_catalogues] = catalogues_of(config).scripts
-        except ReprosError:
-            config.stash[_catalogues] = ()
-    return config.stash[_catalogues]
+    try:
+        return catalogues_of(config).scripts
+    except ReprosError:
+        return ()

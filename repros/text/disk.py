@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from repros.engine.environments.disk import DiskUsage, Kind, Part
+from repros.text.json_values import attributes
 from repros.text.wording import count
 
 _GIGA = 1e9
@@ -53,13 +54,7 @@ def removed_lines(removed: Iterable[Part], days: int) -> Iterator[str]:
 
 def part_values(part: Part) -> dict[str, Any]:
     """Return a part as `repros stacks --disk --json` and `--clean --json` print it."""
-    return {
-        "kind": part.kind.value,
-        "path": str(part.path),
-        "size": part.size,
-        "own": part.own,
-        "used": part.last_used.isoformat() if part.last_used else None,
-    }
+    return {**attributes(part, "kind", "path", "size", "own"), "used": part.last_used and part.last_used.isoformat()}
 
 
 def _parts(parts: list[Part]) -> str:

@@ -115,7 +115,7 @@ def _cost_row(stack: Stack, costs: Sequence[int]) -> tuple[str, ...]:
     if stack.cpu:
         download += f" ({stack.cpu.download / _GIGA:.1f})"
         unpacked += f" ({stack.cpu.unpacked / _GIGA:.1f})"
-    pins = (_pinned_version(stack, package) for package in ("torch", "lightning"))
+    pins = (pinned_version(stack, package) or "·" for package in ("torch", "lightning"))
     return (stack.name, *pins, cells, download, unpacked)
 
 
@@ -124,10 +124,7 @@ def _format_costs(costs: Sequence[int]) -> list[str]:
     return [str(cells), f"{download / _GIGA:.1f}", f"{unpacked / _GIGA:.1f}"]
 
 
-def _pinned_version(stack: Stack, package: str) -> str:
-    pins = (
-        str(requirement.specifier).removeprefix("==")
-        for requirement in stack.requirements
-        if requirement.name == package
-    )
-    return next(pins, "·")
+def pinned_version(stack: Stack, package: str) -> str | None:
+    """Return the release, with further bounds, that a stack requires of a package; None if it names no such package."""
+    named = (requirement for requirement in stack.requirements if requirement.name == package)
+    return next((str(requirement.specifier).removeprefix("==") for requirement in named), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +13,27 @@ from repros.model.packages import format_requirement
 from repros.model.stack import Stack
 
 
+def attributes(value: object, *names: str) -> dict[str, Any]:
+    """Return attributes of a value as values of JSON; what JSON cannot express is text, such as a version."""
+    return {name: _plain(getattr(value, name)) for name in names}
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case Enum():
+            return value.value
+        case tuple():
+            return [*map(_plain, value)]
+        case Mapping():
+            return dict(value)
+    return value if isinstance(value, str | float | int | None) else str(value)
+
+
 def repro_summary(repro: Repro) -> dict[str, Any]:
     """Return a repro as `repros list --json` prints it."""
-    return {
-        "id": repro.id,
-        "slug": repro.slug,
-        "family": repro.family,
-        "title": repro.title,
-        "kind": repro.kind.value,
-        "documented": repro.documented,
-        "silent": repro.silent,
-        "packages": list(repro.packages),
-        "affected": list(map(str, repro.affected)),
-        "exists": list(map(str, repro.exists)),
-        "exists_source": repro.exists_source,
-        "strategies": list(repro.strategies),
-        "devices": [device.value for device in repro.devices],
-        "home": repro.home,
-        "upstream": upstream_links(repro),
-    }
+    names = ("id", "slug", "family", "title", "kind", "documented", "silent", "packages", "affected", "exists")
+    more = ("exists_source", "strategies", "devices", "home")
+    return {**attributes(repro, *names, *more), "upstream": upstream_links(repro)}
 
 
 def upstream_links(repro: Repro) -> dict[str, list[str]]:
@@ -44,11 +48,7 @@ def repro_details(repro: Repro) -> dict[str, Any]:
         "script": str(repro.path),
         "requires": [format_requirement(requirement) for requirement in repro.requires],
         "dependencies": [format_requirement(requirement) for requirement in repro.dependencies],
-        "processes": repro.processes,
-        "minimum": repro.minimum,
-        "deadline": repro.deadline,
-        "sections": dict(repro.sections),
-        "doc": repro.doc,
+        **attributes(repro, "processes", "minimum", "deadline", "sections", "doc"),
         "variants": [_variant(variant) for variant in repro.variants],
     }
 
@@ -61,11 +61,7 @@ def stack_details(stack: Stack, environment: Path | None) -> dict[str, Any]:
         environment: the folder of its environment; None if it does not exist yet.
     """
     return {
-        "name": stack.name,
-        "about": stack.about,
-        "python": stack.python,
-        "requirements": [str(requirement) for requirement in stack.requirements],
-        "until": stack.until.isoformat(),
+        **attributes(stack, "name", "about", "python", "requirements", "until"),
         "cuda": asdict(stack.cuda) if stack.cuda else None,
         "cpu": asdict(stack.cpu) if stack.cpu else None,
         "ready": str(environment) if environment else None,
@@ -73,20 +69,9 @@ def stack_details(stack: Stack, environment: Path | None) -> dict[str, Any]:
 
 
 def _variant(variant: Variant) -> dict[str, Any]:
-    signature = variant.signature
+    names = ("name", "role", "outcome", "about", "claim", "source", "finds", "strategies", "devices", "affected")
     return {
-        "name": variant.name,
-        "role": variant.role.value,
-        "outcome": variant.outcome.value,
-        "about": variant.about,
-        "claim": variant.claim,
-        "source": variant.source,
-        "finds": list(variant.finds),
-        "strategies": list(variant.strategies),
-        "devices": [device.value for device in variant.devices],
-        "affected": list(map(str, variant.affected)),
+        **attributes(variant, *names),
         "requires": [format_requirement(requirement) for requirement in variant.requires],
-        "raises": signature.raises,
-        "match": list(signature.match),
-        "ends": str(signature.ends) if signature.ends else None,
+        **attributes(variant.signature, "raises", "match", "ends"),
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from repros.engine import inventory
+from repros.engine.environments import builds
 from repros.engine.inventory import gpu_names, parse_listing, take_inventory
 
 LISTING = """\
@@ -57,7 +58,7 @@ def test_the_listing_is_that_of_the_drivers_program(tmp_path: Path, monkeypatch:
     assert take_inventory(gpus=1).gpus == parse_listing(LISTING)
     assert take_inventory().gpus == (), "no cell asks for one"
     program.write_text("#!/bin/sh\nexit 9\n")
-    monkeypatch.setattr(inventory, "_DRIVER", tmp_path / "none")
+    monkeypatch.setattr(builds, "_GPUS", tmp_path / "none")
     assert take_inventory(gpus=2).gpus == ("0", "1")
 
 

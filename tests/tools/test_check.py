@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from repros.authoring.check.project_steps import MEASURED
+from repros.authoring.check.project_steps import MEASURED, Ran
 from repros.engine import environments
 from tests import factories
 from tools import check
-from tools.check import StepReport
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +32,7 @@ def test_one_command_makes_the_stacks_that_the_watch_needs(monkeypatch: pytest.M
     repros = [factories.repro("RPR-0001", home="2023-12"), factories.repro("RPR-0002", home="current")]
     monkeypatch.setattr(environments, "ready", lambda stack: stack.name != "current")
     command = "repros check RPR-0001 RPR-0002 --stack 2023-12 --stack current"
-    assert check.check_watch(repros) == StepReport([f"run them under the watch on current too: {command}"])
+    assert check.check_watch(repros) == Ran([f"run them under the watch on current too: {command}"])
 
 
 def test_only_scripts_that_were_measured_run_under_the_watch_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +46,7 @@ def test_only_scripts_that_were_measured_run_under_the_watch_again(monkeypatch: 
     monkeypatch.setattr(check, "_run", run)
     monkeypatch.setenv(MEASURED, "RPR-0002")
     report = check.check_watch([factories.repro("RPR-0001"), factories.repro("RPR-0002")])
-    assert report == StepReport([], "the findings of all runs are recorded")
+    assert report == Ran([], "the findings of all runs are recorded")
     assert [words[-1:] if "--missing" not in words else words[-2:] for words in calls] == [
         ("RPR-0002",),
         ("--missing", "RPR-0001"),

@@ -16,6 +16,7 @@ from repros.model import Ending, Process, ProcessRole, Raised, Signature
 from repros.model.affected import AnyOf
 from tests.diagnose.match.golden_logs import GOLDEN
 from tests.factories import repro, variant
+from tools.bench.kept import spread
 from tools.bench.measure import Sample, Series, time_epochs
 from tools.bench.startup import compare_startup
 from tools.bench.watched import compare_watch
@@ -51,9 +52,8 @@ def epoch_figures(measured: Mapping[str, Any]) -> dict[str, Any]:
     for clock, each in measured["seconds"].items():
         for network, seconds in each.items():
             ratios = [sim / cpu for sim, cpu in zip(seconds["sim"], seconds["cpu"], strict=True)]
-            spread = {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
             networks.setdefault(network, {"rounds": len(ratios)})[clock] = {
-                "ratio": {which: round(ratio, 2) for which, ratio in spread.items()},
+                "ratio": spread(ratios, 2),
                 "seconds": {device: round(statistics.median(taken), 3) for device, taken in seconds.items()},
             }
     return {"batches": measured["batches"], "networks": networks}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,12 @@ def read_kept(file: Path = KEPT) -> dict[str, Any]:
     """Return the figures by part of the benchmark; empty without a file."""
     found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {}
     return found
+
+
+def spread(numbers: Sequence[float], digits: int) -> dict[str, float]:
+    """Return the median, the smallest and the largest of numbers, rounded."""
+    found = {"median": statistics.median(numbers), "min": min(numbers), "max": max(numbers)}
+    return {which: round(number, digits) for which, number in found.items()}
 
 
 def keep(measured: Mapping[str, Any], file: Path = KEPT) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from repros.engine import environments
 from repros.engine.stacks import stack
 from repros.simulated_gpus.tools.simulated import simulated_environ
 from tools.bench import figures, machine
-from tools.bench.kept import keep
+from tools.bench.kept import keep, spread
 
 _IMPORT = """
 import resource
@@ -41,8 +40,7 @@ def time_imports(python: Path, rounds: int) -> dict[str, Any]:
     for _ in range(rounds):
         (version, without), (_, with_them) = _import(python, plain), _import(python, plain | variables)
         added.append(with_them - without)
-    spread = {"median": statistics.median(added), "min": min(added), "max": max(added)}
-    return {"torch": version, "rounds": rounds, "seconds": {which: round(value, 3) for which, value in spread.items()}}
+    return {"torch": version, "rounds": rounds, "seconds": spread(added, 3)}
 
 
 def _import(python: Path, environ: Mapping[str, str]) -> tuple[str, float]:

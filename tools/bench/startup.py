@@ -21,6 +21,7 @@ from rich.table import Table
 
 from repros.model.settings import CATALOGUE
 from tests.diagnose.match.golden_logs import GOLDEN
+from tools.bench.kept import spread
 from tools.bench.measure import Sample
 
 PASS = "python -c pass"  # noqa: S105 - a command, not a password
@@ -135,16 +136,11 @@ def _figures(samples: Sequence[Sample], bases: Sequence[Sample]) -> dict[str, An
     pairs = list(zip(samples, bases, strict=True))
     return {
         "rounds": len(samples),
-        "seconds": _spread([sample.seconds for sample in samples], 3),
-        "ratio": _spread([sample.seconds / base.seconds for sample, base in pairs], 1),
-        "cpu_seconds": _spread([sample.cpu for sample in samples], 3),
+        "seconds": spread([sample.seconds for sample in samples], 3),
+        "ratio": spread([sample.seconds / base.seconds for sample, base in pairs], 1),
+        "cpu_seconds": spread([sample.cpu for sample in samples], 3),
         "cpu_ratio": round(statistics.median(sample.cpu / base.cpu for sample, base in pairs), 1),
     }
-
-
-def _spread(numbers: Sequence[float], digits: int) -> dict[str, float]:
-    spread = {"median": statistics.median(numbers), "min": min(numbers), "max": max(numbers)}
-    return {which: round(number, digits) for which, number in spread.items()}
 
 
 def compare_startup(measured: Mapping[str, Any]) -> list[dict[str, Any]]:

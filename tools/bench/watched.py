@@ -20,7 +20,7 @@ from rich.table import Table
 from repros.engine import environments
 from repros.engine.stacks import stack
 from tools.bench import machine
-from tools.bench.kept import keep, read_kept
+from tools.bench.kept import keep, read_kept, spread
 
 TRAINING = Path(__file__).with_name("training.py")
 STEPS = {"perceptron": 600, "residual": 24, "transformer": 15}
@@ -82,7 +82,7 @@ def _round(python: Path, name: str, processes: int, kinds: Sequence[str], option
     taken = {}
     for kind in kinds:
         done = subprocess.run(commands[kind], env=environ, capture_output=True, text=True, check=True)
-        assert kind == "without" or done.stderr.splitlines()[-1].startswith("repros: no finding"), done.stderr
+        assert kind == "without" or "\nrepros: no finding: " in f"\n{done.stderr}", done.stderr
         taken[kind] = json.loads(done.stdout.splitlines()[-1])
     return taken
 
@@ -98,7 +98,7 @@ def watched_figures(rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         figures[clock] = {
             "seconds": statistics.median(pair["without"]["between"] for pair in pairs),
             **{
-                step: _spread([pair["with"][step] / pair["without"][step] for pair in pairs])
+                step: spread([pair["with"][step] / pair["without"][step] for pair in pairs], 4)
                 for step in ("between", "looked at", "run")
             },
         }
@@ -127,11 +127,6 @@ def seconds_by_kind_of_step(seconds: Sequence[float]) -> dict[str, float]:
     counts = Counter(map(kind_of, range(1, RUN + 1)))
     found = {kind: statistics.median(taken for number, taken in steps if kind_of(number) == kind) for kind in counts}
     return found | {"run": sum(counts[kind] * found[kind] for kind in counts) / RUN}
-
-
-def _spread(ratios: Sequence[float]) -> dict[str, float]:
-    spread = {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
-    return {which: round(ratio, 4) for which, ratio in spread.items()}
 
 
 def compare_watch(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -170,9 +165,9 @@ def watch_rows(measured: Mapping[str, Any]) -> list[list[str]]:
         for clock in ("processor", "wall") if "processor" in timing else ():
             its = timing[clock]
             ratios = [percent(its[step]["median"]) for step in ("between", "looked at", "run")]
-            spread = " to ".join(percent(its["run"][which]) for which in ("min", "max"))
+            ends = " to ".join(percent(its["run"][which]) for which in ("min", "max"))
             peaks = " → ".join(f"{timing['peak_bytes'][kind] / 1e6:,.0f}" for kind in ("without", "with"))
-            found.append([label, clock, f"{1000 * its['seconds']:,.2f}", *ratios, spread, peaks])
+            found.append([label, clock, f"{1000 * its['seconds']:,.2f}", *ratios, ends, peaks])
     return found
 
 

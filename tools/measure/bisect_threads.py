@@ -14,11 +14,11 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from repros.engine.evidence.toml import quoted
+import tomlkit
 
 FILE = Path(__file__).parents[2] / "tests/scripts/bisect/threads.toml"
 TOYS = FILE.with_name("toys")
@@ -30,24 +30,14 @@ def read_threads(file: Path = FILE) -> list[dict[str, Any]]:
     return found
 
 
-def write_threads(threads: Sequence[Mapping[str, Any]], file: Path = FILE) -> None:
-    """Write the threads, below the comment that the file begins with."""
-    head = file.read_text("utf-8").partition("\n[[thread]]")[0]
-    file.write_text(head + "".join(f"\n[[thread]]\n{_table(thread)}" for thread in threads), "utf-8")
-
-
-def _table(thread: Mapping[str, Any]) -> str:
-    lines = [f"{name} = {_value(value)}\n" for name, value in thread.items() if name != "found"]
-    found = [f"found.{name} = {_value(value)}\n" for name, value in thread.get("found", {}).items()]
-    return "".join((*lines, *found))
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return quoted(value) if isinstance(value, str) else str(value)
+def write_found(script: str, found: Mapping[str, Any], file: Path = FILE) -> None:
+    """Write what was found for a script; all else in the file stays, with what another run has written meanwhile."""
+    document = tomlkit.parse(file.read_text("utf-8"))
+    thread = next(thread for thread in document["thread"] if thread["script"] == script)
+    thread.pop("found", None)
+    for name, value in found.items():
+        thread.append(tomlkit.key(["found", name]), value)
+    file.write_text(tomlkit.dumps(document), "utf-8")
 
 
 def bisect(thread: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,9 +72,7 @@ def main() -> None:
     scripts = parser.parse_args().scripts
     for thread in read_threads():
         if not scripts or thread["script"] in scripts:
-            found = bisect(thread)
-            # Read again: another run may have written in the meantime.
-            write_threads([{**other, "found": found} if other == thread else other for other in read_threads()])
+            write_found(thread["script"], bisect(thread))
 
 
 if __name__ == "__main__":

@@ -32,13 +32,8 @@ def failure_json(repro: Repro, source: Source) -> dict[str, Any]:
         },
         "evidence": [
             {
-                "stack": unit.stack,
-                "device": unit.device.value,
-                "strategy": unit.strategy,
-                "date": measurement.date.isoformat(),
-                "launch": measurement.launch,
-                "python": measurement.python,
-                "versions": dict(measurement.versions),
+                **json_values.attributes(unit, "stack", "device", "strategy"),
+                **json_values.attributes(measurement, "date", "launch", "python", "versions"),
                 "verdicts": {name: seen.verdict.value for name, seen in measurement.variants.items()},
             }
             for unit, measurement in source.measured.get(repro.id, {}).items()

@@ -6,7 +6,6 @@ else's server, when the site is built or when it is used.
 
 from __future__ import annotations
 
-import tarfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -36,12 +35,7 @@ def add_matcher(folder: Path, package: Path) -> None:
     Raises:
         NpmError: Pyodide cannot be downloaded.
     """
-    (folder / "pyodide").mkdir(parents=True, exist_ok=True)
-    with tarfile.open(npm.download(PYODIDE)) as archive:
-        for name in FILES:
-            member = archive.extractfile(f"package/{name}")
-            assert member is not None  # the digest was compared
-            (folder / "pyodide" / name).write_bytes(member.read())
+    npm.extract(PYODIDE, {name: folder / "pyodide" / name for name in FILES})
     write_python(folder / "python.zip", package)
 
 

@@ -6,6 +6,8 @@ import base64
 import hashlib
 import shutil
 import subprocess
+import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +54,20 @@ def download(package: Package) -> Path:
         file.unlink()
         raise NpmError(f"npm delivered another {wanted} than the pinned one; compare the registry's digest.")
     return file
+
+
+def extract(package: Package, files: Mapping[str, Path]) -> None:
+    """Write files of a package, by their path in it.
+
+    Raises:
+        NpmError: it cannot be downloaded.
+    """
+    with tarfile.open(download(package)) as archive:
+        for name, file in files.items():
+            member = archive.extractfile(f"package/{name}")
+            assert member is not None  # the digest was compared
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(member.read())
 
 
 def _integrity(file: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from repros.engine.evidence import StackStatus, measured_devices, stack_status
 from repros.model import Repro, Role, Stack, affected
+from repros.text.failures import pinned_version
 from tools.site.prose import inline
 from tools.site.source import Source
 
@@ -44,12 +45,7 @@ class Square:
 
     def version(self, package: str) -> str:
         """Return the stack's release of a package; empty if it pins none."""
-        pins = (
-            str(requirement.specifier).removeprefix("==")
-            for requirement in self.stack.requirements
-            if requirement.name == package
-        )
-        return next(pins, "")
+        return pinned_version(self.stack, package) or ""
 
 
 def strip(repro: Repro, source: Source) -> list[Square]:

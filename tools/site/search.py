@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -68,11 +67,7 @@ def add_search(folder: Path, repros: Iterable[Repro]) -> None:
     """
     text = json.dumps(entries(repros), ensure_ascii=False, separators=(",", ":"))
     (folder / "search.json").write_text(text + "\n", encoding="utf-8")
-    with tarfile.open(npm.download(MINISEARCH)) as archive:
-        for name, served in FILES.items():
-            member = archive.extractfile(f"package/{name}")
-            assert member is not None  # the digest was compared
-            (folder / "assets" / served).write_bytes(member.read())
+    npm.extract(MINISEARCH, {name: folder / "assets" / served for name, served in FILES.items()})
 
 
 def entries(repros: Iterable[Repro]) -> list[dict[str, object]]:

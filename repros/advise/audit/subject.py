@@ -59,6 +59,8 @@ class Constraint:
     def overlap_with(self, releases: SpecifierSet) -> Overlap:
         """Return the overlap of the allowed releases with a range."""
         if self.version is not None:
+            if self.version.is_prerelease and _ends_at(releases, self.version):
+                return Overlap.SOME  # built before or after the change of the release that it leads to
             return Overlap.ALL if releases.contains(self.version, prereleases=True) else Overlap.NONE
         if self.releases is None:
             return Overlap.ALL if not releases else Overlap.UNKNOWN
@@ -134,6 +136,16 @@ def compare_ranges(allowed: SpecifierSet, affected: SpecifierSet) -> Overlap:
     if len(inside) > 1:
         return Overlap.SOME
     return Overlap.ALL if True in inside else Overlap.NONE
+
+
+def _ends_at(releases: SpecifierSet, version: Version) -> bool:
+    """Return whether a range begins or ends at the release that a pre-release leads to."""
+    base = Version(version.base_version)
+    return any(_leads_to(specifier.version) == base for specifier in releases)
+
+
+def _leads_to(text: str) -> Version:
+    return Version(Version(text.removesuffix(".*")).base_version)
 
 
 def _contains(releases: SpecifierSet, version: Version) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from repros.advise.export.source_edits import SourceEdit, SourceText, blocks, last_line
+from repros.engine.source import Edit, Source, edit_repeatedly
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
@@ -21,32 +22,38 @@ def fold(text: str, chosen: Sequence[str]) -> str:
     A test is folded if it has the same value for all of them: `variant == "fixed"`, `variant in (...)`,
     `variant.startswith(...)`, and combinations with `not`, `and` and `or`.
     """
-    while edit := next(_edits(SourceText(text), chosen), None):
-        text = edit.apply(text)
-    return text
+    return edit_repeatedly(text, partial(_edits, chosen))
 
 
-def _edits(source: SourceText, chosen: Sequence[str]) -> Iterator[SourceEdit]:
-    for block in blocks(source.tree):
+def _edits(chosen: Sequence[str], source: Source) -> Iterator[Edit]:
+    for block in _blocks(source.tree):
         for index, statement in enumerate(block):
             if isinstance(statement, ast.If) and (answer := _answer(statement.test, chosen)) is not None:
                 yield _fold_if(source, statement, answer, is_alone=len(block) == 1)
             if isinstance(statement, _ENDS) and index + 1 < len(block):
-                yield source.replace_lines(last_line(statement) + 1, last_line(block[-1]))
+                yield Edit(source.lines(statement)[1], source.lines(block[-1])[1])
     for node in ast.walk(source.tree):
         if isinstance(node, ast.IfExp) and (answer := _answer(node.test, chosen)) is not None:
-            yield source.replace(node, source.segment(node.body if answer else node.orelse))
+            yield Edit(*source.span(node), source.of(node.body if answer else node.orelse))
         elif isinstance(node, (ast.Compare, ast.Call)) and (answer := _answer(node, chosen)) is not None:
-            yield source.replace(node, str(answer))
+            yield Edit(*source.span(node), str(answer))
 
 
-def _fold_if(source: SourceText, node: ast.If, answer: bool, *, is_alone: bool) -> SourceEdit:
+def _blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield every list of statements in a tree."""
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                yield block
+
+
+def _fold_if(source: Source, node: ast.If, answer: bool, *, is_alone: bool) -> Edit:
     """Return the edit that leaves one branch of an `if` or `elif`."""
-    assert node.test.end_lineno is not None
-    body = source.lines(node.test.end_lineno + 1, last_line(node.body[-1]))
-    other = source.lines(last_line(node.body[-1]) + 1, last_line(node)) if node.orelse else ""
+    (begin, end), (_, body_end) = source.lines(node), source.lines(node.body[-1])
+    body, other = source.text(source.lines(node.test)[1], body_end), source.text(body_end, end)
     indent = " " * node.col_offset
-    if source.line(node.lineno).strip().startswith("elif"):
+    if source.of(node).startswith("elif"):
         kept = f"{indent}else:\n{body}" if answer else other
     elif answer:
         kept = _dedent(body)
@@ -56,7 +63,7 @@ def _fold_if(source: SourceText, node: ast.If, answer: bool, *, is_alone: bool) 
         kept = _dedent(other.partition("\n")[2])
     if not kept and is_alone:
         kept = f"{indent}pass\n"
-    return source.replace_lines(node.lineno, last_line(node), kept) if kept else source.remove(node)
+    return Edit(begin, end, kept) if kept else source.removal(node)
 
 
 def _dedent(text: str) -> str:

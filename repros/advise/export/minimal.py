@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ast
 import re
+import symtable
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 from repros.advise.export.fold_branches import fold
 from repros.advise.export.pins import ExportError
-from repros.advise.export.source_edits import SourceEdit, SourceText, globals_read, names_loaded, without_blank_lines
+from repros.engine.source import Edit, Source, edit_repeatedly
 from repros.model import Repro
 
 _LONGEST_LINE = 120
+_BLANK_LINES = re.compile(r"\n{4,}")
 _PARAMETER = re.compile(r"variant(=\"\w*\")?(, )?")
 
 
@@ -32,16 +35,15 @@ def minimal_code(repro: Repro, code: str, variants: Sequence[str]) -> str:
     Raises:
         ExportError: the script does not select its variant in the way of the catalogue's scripts.
     """
-    text = fold(code, variants)
-    source = SourceText(text)
+    source = Source(fold(code, variants))
     table = _table(repro, source)
     if not set(variants) <= _entries(source, table).keys():
         raise _refusal(repro)
     text = _without_choice(source, table, variants[0]) if len(variants) == 1 else _reduce_table(source, table, variants)
-    return without_blank_lines(_without_unused_imports(_without_unused(text)))
+    return _BLANK_LINES.sub("\n\n\n", _without_unused_imports(_without_unused(text)))
 
 
-def _table(repro: Repro, source: SourceText) -> ast.Assign:
+def _table(repro: Repro, source: Source) -> ast.Assign:
     for node in source.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "VARIANTS":
             return node
@@ -52,79 +54,73 @@ def _refusal(repro: Repro) -> ExportError:
     return ExportError(f"{repro.path} has no VARIANTS = {{v.__name__: v for v in (failing, fixed)}}; export it whole.")
 
 
-def _reduce_table(source: SourceText, table: ast.Assign, variants: Sequence[str]) -> str:
+def _reduce_table(source: Source, table: ast.Assign, variants: Sequence[str]) -> str:
     """Return the script with a table of the chosen variants."""
     entries = _entries(source, table)
     if isinstance(table.value, ast.DictComp):
         text = f"VARIANTS = {{v.__name__: v for v in ({', '.join(variants)})}}\n"
     else:
         text = "".join(["VARIANTS = {\n", *(f'    "{name}": {entries[name]},\n' for name in variants), "}\n"])
-    edit = source.replace_lines(table.lineno, table.end_lineno or table.lineno, text)
-    return edit.apply(source.text)
+    return source.apply([Edit(*source.lines(table), text)])
 
 
-def _entries(source: SourceText, table: ast.Assign) -> dict[str, str]:
+def _entries(source: Source, table: ast.Assign) -> dict[str, str]:
     """Return the text of each variant's value in the table; empty if the table has another form."""
     if isinstance(table.value, ast.Dict):
         pairs = zip(table.value.keys, table.value.values, strict=True)
-        return {ast.literal_eval(key): source.segment(value) for key, value in pairs if key is not None}
+        return {ast.literal_eval(key): source.of(value) for key, value in pairs if key is not None}
     names = table.value.generators[0].iter if isinstance(table.value, ast.DictComp) else ast.Tuple([])
     return {node.id: node.id for node in ast.walk(names) if isinstance(node, ast.Name)}
 
 
-def _without_choice(source: SourceText, table: ast.Assign, variant: str) -> str:
+def _without_choice(source: Source, table: ast.Assign, variant: str) -> str:
     """Return the script of one variant, without the table, the check of the name, and the parameters for it."""
     entry = _entries(source, table)[variant]
     needs_brackets = isinstance(ast.parse(entry, mode="eval").body, (ast.Lambda, ast.IfExp))
-    text = source.text
-    while edit := next(_inlined(SourceText(text), f"({entry})" if needs_brackets else entry), None):
-        text = edit.apply(text)
-    while edit := next(_without_parameter(SourceText(text)), None):
-        text = edit.apply(text)
-    for node in ast.walk((main := SourceText(text)).tree):
-        if isinstance(node, ast.FunctionDef) and node.name == "main":
-            edits = [
-                main.replace(name, f'"{variant}"')
-                for name in ast.walk(node)
-                if isinstance(name, ast.Name) and name.id == "variant"
-            ]
-            for edit in sorted(edits, key=lambda edit: -edit.start):
-                text = edit.apply(text)
-            header = main.line(node.lineno)
-            text = text.replace(header, _PARAMETER.sub("", header, count=1), 1)
-    return text
+    text = edit_repeatedly(source.source, partial(_inlined, f"({entry})" if needs_brackets else entry))
+    main = Source(edit_repeatedly(text, _without_parameter))
+    edits = []
+    for function in main.tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name == "main":
+            names = [node for node in ast.walk(function) if isinstance(node, ast.expr) and _is_name(node, "variant")]
+            edits = [_header_edit(main, function), *(Edit(*main.span(name), f'"{variant}"') for name in names)]
+    return main.apply(edits)
 
 
-def _inlined(source: SourceText, entry: str) -> Iterator[SourceEdit]:
+def _inlined(entry: str, source: Source) -> Iterator[Edit]:
     """Yield the edits that replace the table by the variant's own value."""
     for node in ast.walk(source.tree):
         is_refusal = isinstance(node, ast.If) and ast.unparse(node.test) == "variant not in VARIANTS"
         is_table = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "VARIANTS"
         if is_refusal or is_table:
             assert isinstance(node, ast.stmt)
-            yield source.remove(node)
+            yield source.removal(node)
         elif isinstance(node, ast.Subscript) and ast.unparse(node) == "VARIANTS[variant]":
-            yield source.replace(node, entry)
+            yield Edit(*source.span(node), entry)
 
 
-def _without_parameter(source: SourceText) -> Iterator[SourceEdit]:
+def _without_parameter(source: Source) -> Iterator[Edit]:
     """Yield the edits that remove `variant` from functions that do not read it, and from the calls of them."""
     functions = [node for node in source.tree.body if isinstance(node, ast.FunctionDef) and node.name != "main"]
     for function in functions:
-        if "variant" not in [argument.arg for argument in function.args.args] or "variant" in names_loaded(function):
+        if "variant" not in [argument.arg for argument in function.args.args] or "variant" in _names_read(function):
             continue
         uses = sum(isinstance(node, ast.Name) and node.id == function.name for node in ast.walk(source.tree))
         calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and _passes(node, function.name)]
         if uses > len(calls):
             continue  # another caller passes the variant's name
         for call in calls:
-            others = [source.segment(value) for value in call.args if not _is_name(value, "variant")]
+            others = [source.of(value) for value in call.args if not _is_name(value, "variant")]
             if len(others) < len(call.args):
-                yield source.replace(call, f"{source.segment(call.func)}({', '.join(others)})")
-        header = source.line(function.lineno)
-        start = source.text.index(header)
-        header_without = _PARAMETER.sub("", header, count=1).replace("(, ", "(").replace(", )", ")")
-        yield SourceEdit(start, start + len(header), header_without)
+                yield Edit(*source.span(call), f"{source.of(call.func)}({', '.join(others)})")
+        yield _header_edit(source, function)
+
+
+def _header_edit(source: Source, function: ast.FunctionDef) -> Edit:
+    """Return the edit that removes `variant` from the first line of a function."""
+    begin, (header, _, _) = source.span(function)[0], source.of(function).partition("\n")
+    without = _PARAMETER.sub("", header, count=1).replace("(, ", "(").replace(", )", ")")
+    return Edit(begin, begin + len(header.encode()), without)
 
 
 def _passes(call: ast.Call, function: str) -> bool:
@@ -138,26 +134,22 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 def _without_unused(text: str) -> str:
     """Return the script without unused functions, classes and constants."""
-    source = SourceText(text)
-    used = _used(source.tree)
-    # In reverse, so that earlier positions stay valid; a removal makes no other name unused.
-    for node, following in reversed([*pairwise([*source.tree.body, None])]):
+    source = Source(text)
+    used, unused = _used(source.tree), list[ast.stmt]()
+    for node, following in pairwise([*source.tree.body, None]):
         names = _defined(node) if node else set()
         if node and names and not names & used:
-            if following and _is_text(following):  # a constant's documentation
-                text = source.remove(following).apply(text)
-            text = source.remove(node).apply(text)
-    while edit := next(_unused_locals(SourceText(text)), None):
-        text = edit.apply(text)
-    return text
+            is_documented = following is not None and _is_text(following)  # a constant
+            unused += [node, following] if following and is_documented else [node]
+    return edit_repeatedly(source.apply(map(source.removal, unused)), _unused_locals)
 
 
-def _unused_locals(source: SourceText) -> Iterator[SourceEdit]:
+def _unused_locals(source: Source) -> Iterator[Edit]:
     """Yield the edits that remove local variables that only removed branches used."""
     for function in ast.walk(source.tree):
         if not isinstance(function, ast.FunctionDef):
             continue
-        used = names_loaded(function) | {
+        used = _names_read(function) | {
             name for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
         }
         for node in ast.walk(function):
@@ -166,7 +158,7 @@ def _unused_locals(source: SourceText) -> Iterator[SourceEdit]:
                 and isinstance(node.targets[0], ast.Name)
                 and node.targets[0].id not in used
             ):
-                yield source.remove(node)
+                yield source.removal(node)
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -188,25 +180,42 @@ def _used(tree: ast.Module) -> set[str]:
     reachable = [node for node in tree.body if not _defined(node)]
     used: set[str] = set()
     while reachable:
-        new = globals_read(reachable.pop()) - used
+        new = _globals_read(reachable.pop()) - used
         used |= new
         reachable += [by_name[name] for name in new if name in by_name]
     return used
 
 
+def _names_read(tree: ast.AST) -> set[str]:
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
+
+
+def _globals_read(statement: ast.stmt) -> set[str]:
+    """Return the module's global names that one of its statements reads, without parameters of the same name."""
+    tables, names = [symtable.symtable(ast.unparse(statement), "", "exec")], set[str]()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        is_module = table.get_type() == "module"
+        symbols = (symbol for symbol in table.get_symbols() if symbol.is_referenced())
+        names |= {symbol.get_name() for symbol in symbols if is_module or symbol.is_global()}
+    return names
+
+
 def _without_unused_imports(text: str) -> str:
-    source = SourceText(text)
-    used = names_loaded(source.tree)
-    for node in reversed(source.tree.body):
+    source, edits = Source(text), []
+    used = _names_read(source.tree)
+    for node in source.tree.body:
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
             continue
         kept = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] in used]
         if not kept:
-            text = source.remove(node).apply(text)
+            edits.append(source.removal(node))
         elif len(kept) < len(node.names):
             node.names = kept
-            text = source.replace_lines(node.lineno, node.end_lineno or node.lineno, _import(node)).apply(text)
-    return re.sub(r"(?<=\S\n)\n{2}(?=(?:import|from) )", "\n", text)
+            edits.append(Edit(*source.lines(node), _import(node)))
+    return re.sub(r"(?<=\S\n)\n{2}(?=(?:import|from) )", "\n", source.apply(edits))
 
 
 def _import(node: ast.Import | ast.ImportFrom) -> str:

@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from repros.advise.export.script import script_file_name
-from repros.advise.export.source_edits import first_line, last_line
 from repros.advise.report.redact import Redactor
 from repros.engine.launch import logs
+from repros.engine.source import Block, first_line
 from repros.model import Repro
 from repros.model.observation import path_in_package
 from repros.text.control import remove_controls
@@ -83,10 +83,9 @@ def _lines_with_owners(text: str) -> list[tuple[str, str]]:
     except SyntaxError:  # redaction may make a user's script invalid
         nodes = []
     for node in nodes:
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        for number in range(first_line(node), last_line(node) + 1):
-            owners[number - 1] += f".{node.name}"
+        if isinstance(node, Block):
+            for number in range(first_line(node) - 1, node.end_lineno or 0):
+                owners[number] += f".{node.name}"
     return [(owner, line.strip()) for owner, line in zip(owners, lines, strict=True)]
 
 

@@ -10,9 +10,8 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from repros.diagnose.issue.source import parse
+from repros.engine.source import Block, Source, parse
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NAMES = ("failing", "fixed", "main", "VARIANTS")
 """Names that a repro's script defines itself."""
 
@@ -36,31 +35,30 @@ def split_script(source: str, *, several_ranks: bool) -> ScriptParts:
         source: source of the script.
         several_ranks: whether torchrun launches it.
     """
-    source = _renamed(source)
-    tree = parse(source)
+    script = Source(_renamed(source))
     imports, definitions, rest = [], [], []
-    for statement in tree.body:
+    for statement in script.tree.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             imports.append(statement)
-        elif isinstance(statement, _DEFINITIONS):
+        elif isinstance(statement, Block):
             definitions.append(statement)
         elif isinstance(statement, ast.If) and ast.unparse(statement.test) == "__name__ == '__main__'":
             rest += statement.body
         elif not _is_docstring(statement):
             rest.append(statement)
-    code = "\n\n\n".join(_text(source, statement) for statement in definitions)
+    code = "\n\n\n".join(_text(script, statement) for statement in definitions)
     lines = [*_import_lines(imports, several_ranks=several_ranks), *(["\n", code] if code else [])]
     shared = sorted(_bound(rest) & _read(definitions))
     first = [f"global {', '.join(shared)}"] if shared else []
-    if re.search(r"\bparse_(?:known_)?args\(|\bsys\.argv\b", source):
+    if re.search(r"\bparse_(?:known_)?args\(|\bsys\.argv\b", script.source):
         first.append("sys.argv[1:] = []  # variant, strategy and accelerator are not for this code")
-    first += [_text(source, statement) for statement in rest]
+    first += [_text(script, statement) for statement in rest]
     return ScriptParts("\n".join(lines), "\n".join(first) or "pass")
 
 
 def _renamed(source: str) -> str:
     """Return a source whose definitions do not use the reserved names."""
-    defined = {statement.name for statement in parse(source).body if isinstance(statement, _DEFINITIONS)}
+    defined = {statement.name for statement in parse(source).body if isinstance(statement, Block)}
     taken = defined.intersection(_NAMES)
     lines, before = source.split("\n"), ""
     found = []
@@ -78,22 +76,15 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _text(source: str, statement: ast.stmt) -> str:
+def _text(source: Source, statement: ast.stmt) -> str:
     """Return the text of a statement with its decorators, dedented, or unparsed where dedenting would change it."""
-    lines = source.splitlines()
-    decorators = statement.decorator_list if isinstance(statement, _DEFINITIONS) else []
-    first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-    indent = " " * statement.col_offset
-    own = lines[first - 1 : statement.end_lineno]
-    if all(line.startswith(indent) or not line.strip() for line in own) and not _shares_a_line(lines, statement):
+    (begin, end), (_, own_end) = source.lines(statement), source.span(statement)
+    indent, behind = " " * statement.col_offset, source.text(own_end, end)
+    own = source.text(begin, end).splitlines()
+    shares_a_line = source.indent(statement).strip() or behind.partition("#")[0].strip()
+    if not shares_a_line and all(line.startswith(indent) or not line.strip() for line in own):
         return "\n".join(line[len(indent) :] for line in own)
     return ast.unparse(statement)
-
-
-def _shares_a_line(lines: Sequence[str], statement: ast.stmt) -> bool:
-    before = lines[statement.lineno - 1].encode()[: statement.col_offset].decode()
-    behind = lines[(statement.end_lineno or statement.lineno) - 1].encode()[statement.end_col_offset or 0 :].decode()
-    return bool(before.strip() or behind.partition("#")[0].strip())
 
 
 def _import_lines(imports: Sequence[ast.stmt], *, several_ranks: bool) -> Iterator[str]:

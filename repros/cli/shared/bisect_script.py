@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from repros.cli.shared.script_options import make_task
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo_json
 from repros.engine.environments.nightlies import more_index
+from repros.engine.inventory import usable_cores
 from repros.engine.stacks import stack
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
@@ -101,8 +101,7 @@ def _choose_package(task: Task, given: str | None) -> str:
 
 def _choose_jobs(ranks: int) -> int:
     """Return how many releases to test in parallel, each with its ranks."""
-    cores, memory = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
-    return max(1, min(cores, memory // JOB_MEMORY) // ranks)
+    return max(1, min(usable_cores(), psutil.virtual_memory().available // JOB_MEMORY) // ranks)
 
 
 def _answer(question: ScriptQuestion, jobs: int, *, every: bool, as_json: bool) -> int:

@@ -14,7 +14,6 @@ from click.shell_completion import CompletionItem
 from repros.cli.shared.inputs import read_catalogue
 from repros.engine.stacks import load_stacks
 from repros.model import Repro
-from repros.model.catalogue import Catalogue
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations, find_catalogues
 
@@ -46,8 +45,12 @@ class _CatalogueName(click.types.StringParamType):
 def add_completion(command: click.Command) -> None:
     """Add completion to the parameters of a command that take a known name."""
     for parameter in command.params:
-        if parameter.type is click.STRING and (offer := _OFFERS.get(parameter.name or "")):
+        if parameter.type is click.STRING and (offer := _offer(parameter.name)):
             parameter.type = _CatalogueName(offer)
+
+
+def _offer(parameter: str | None) -> Offer | None:
+    return next((offer for names, offer in _OFFERS.items() if parameter in names), None)
 
 
 def _places(ctx: click.Context) -> CatalogueLocations:
@@ -55,34 +58,16 @@ def _places(ctx: click.Context) -> CatalogueLocations:
     return ctx.params.get("places") or find_catalogues()
 
 
-def _catalogue(ctx: click.Context) -> Catalogue:
-    return read_catalogue(_places(ctx))
-
-
 def _repros(ctx: click.Context) -> Iterator[Repro]:
     """Yield the repros that the command line names, or all."""
     # An option without its value ends click's parsing: the words before it are then in `args`.
     named = {*(ctx.params.get("ids") or ()), ctx.params.get("id_"), *ctx.args}
-    catalogue = _catalogue(ctx)
+    catalogue = read_catalogue(_places(ctx))
     found: list[Repro] = []
     for name in filter(None, named):
         with contextlib.suppress(ReprosError):
             found.append(catalogue.find(name))
     yield from found or catalogue
-
-
-def _ids(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    for repro in _catalogue(ctx):
-        yield repro.id, repro.title
-        yield repro.slug, repro.title
-
-
-def _variants(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((variant.name, variant.about) for repro in _repros(ctx) for variant in repro.variants)
-
-
-def _strategies(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((strategy, "") for repro in _repros(ctx) for strategy in repro.strategies)
 
 
 def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
@@ -92,36 +77,20 @@ def _stacks(ctx: click.Context) -> Iterator[tuple[str, str]]:
         yield "home", "the reference stack of each repro"
 
 
-def _clusters(_: click.Context) -> Iterator[tuple[str, str]]:
-    yield "ray", "the cluster at RAY_ADDRESS, or a local one"
-    yield "ray://", "the address of a remote cluster"
-
-
-def _families(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((repro.family, "") for repro in _catalogue(ctx))
-
-
-def _packages(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    yield from ((package, "") for repro in _repros(ctx) for package in repro.packages)
-
-
-_OFFERS: dict[str, Offer] = {
-    "ids": _ids,
-    "id_": _ids,
-    "always": _ids,
-    "variant": _variants,
-    "variants": _variants,
-    "strategy": _strategies,
-    "strategies": _strategies,
-    "stack": _stacks,
-    "stack_name": _stacks,
-    "stacks": _stacks,
-    "clean_on": _stacks,
-    "locked": _stacks,
-    "on": _clusters,
-    "family": _families,
-    "families": _families,
-    "package": _packages,
-    "packages": _packages,
+_OFFERS: dict[tuple[str, ...], Offer] = {
+    ("ids", "id_", "always"): lambda ctx: (
+        (name, repro.title) for repro in read_catalogue(_places(ctx)) for name in (repro.id, repro.slug)
+    ),
+    ("variant", "variants"): lambda ctx: (
+        (variant.name, variant.about) for repro in _repros(ctx) for variant in repro.variants
+    ),
+    ("strategy", "strategies"): lambda ctx: ((name, "") for repro in _repros(ctx) for name in repro.strategies),
+    ("package", "packages"): lambda ctx: ((name, "") for repro in _repros(ctx) for name in repro.packages),
+    ("family", "families"): lambda ctx: ((repro.family, "") for repro in read_catalogue(_places(ctx))),
+    ("stack", "stack_name", "stacks", "clean_on", "locked"): _stacks,
+    ("on",): lambda _: [
+        ("ray", "the cluster at RAY_ADDRESS, or a local one"),
+        ("ray://", "the address of a remote cluster"),
+    ],
 }
 """By the parameter's name."""

@@ -128,7 +128,9 @@ def compare_batches(
     rows = rows_of(one, name), rows_of(other, name)
     if len(rows[0]) != len(rows[1]):
         sizes = tuple(f"{len(of_run)} rows" for of_run in rows)
-        return Difference("batch", f"batch: {_title(name)}: {sizes[0]} against {sizes[1]}", (sizes[0], sizes[1])), False
+        text = f"batch: {_title(name)}: {sizes[0]} against {sizes[1]}"
+        numbers = len(rows[0]), len(rows[1])
+        return Difference("batch", text, (sizes[0], sizes[1]), rows=numbers), False
     if shapes[0] != shapes[1]:
         texts = " and ".join(shapes[0]), " and ".join(shapes[1])
         return Difference("batch", f"batch: {_title(name)}: {texts[0]} against {texts[1]}", texts), False

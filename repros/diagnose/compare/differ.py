@@ -16,7 +16,8 @@ from typing import Any
 
 from repros.diagnose.compare.batches import SeenRows, are_in_order, common_inputs, compare_batches, renamed, rows_of
 from repros.diagnose.compare.difference import Difference
-from repros.diagnose.compare.layout import Pair, loss_pairs, output_pairs, tensor_pairs
+from repros.diagnose.compare.layout import GRADIENTS, Pair, loss_pairs, output_pairs, tensor_pairs
+from repros.diagnose.compare.ratio import ratio_notes
 from repros.diagnose.compare.recording import END, EVALUATION, STEP, RecordedStep
 from repros.diagnose.compare.summaries import ZERO
 from repros.diagnose.compare.tolerance import Tolerance, at_least, tolerance_of
@@ -39,6 +40,8 @@ class StepComparison:
     largest: LargestDifference | None
     """The largest difference within the tolerance, of all steps so far."""
     has_same_bits: bool
+    notes: tuple[str, ...] = ()
+    """On the difference: the ratio of the gradients, if it is the same for all of them."""
 
 
 Stage = tuple[str, Difference | None, int]
@@ -81,7 +84,11 @@ class Differ:
                 break
             if number:
                 equal.append(stage if number == 1 else f"{number} {stage}")
-        return StepComparison(tolerance, difference, tuple(equal), self._check.largest, self._check.has_same_bits)
+        notes: tuple[str, ...] = ()
+        if difference is not None and difference.stage in {"loss", *GRADIENTS}:
+            notes = tuple(ratio_notes(tensor_pairs(one, other, "gradients"), loss_pairs(one, other)))
+        largest = self._check.largest
+        return StepComparison(tolerance, difference, tuple(equal), largest, self._check.has_same_bits, notes)
 
     def _stages(self, one: RecordedStep, other: RecordedStep, tolerance: Tolerance) -> Iterator[Stage]:
         """Yield the stages of a step."""
@@ -102,7 +109,7 @@ class Differ:
             # The statistics of a batch norm depend on the distribution of the rows to ranks and passes.
             ("buffers", "buffer", tensor_pairs(one, other, "buffers") if in_order else []),
             ("losses", "loss", loss_pairs(one, other)),
-            ("gradients", "gradient", tensor_pairs(one, other, "gradients")),
+            *_gradient_stages(one, other),
             ("parameters after it", "parameter after the step", tensor_pairs(one, other, "after")),
         )
 
@@ -138,7 +145,7 @@ class Differ:
             stages: for each, the name of its tensors in the plural and in the singular, and their pairs.
         """
         for stage, name, pairs in stages:
-            if name == "gradient":
+            if name in GRADIENTS:
                 self._check.set_gradients(pairs)
             difference = self._first(name, pairs)
             number = 1 if stage == "losses" and pairs else len(pairs)
@@ -171,6 +178,19 @@ class Differ:
                 values = tuple("none" if side is ZERO else f"{distance.measure} {value:.9g}" for side, value in sides)
                 return Difference(stage, name, (values[0], values[1]), distance.relative, pair.ranks)
         return None
+
+
+def _gradient_stages(one: RecordedStep, other: RecordedStep) -> Iterator[tuple[str, str, Sequence[Pair]]]:
+    """Yield the gradients of a step as stages, those before a clipping first if a run clips."""
+    has_clipped = any("unclipped" in rank for step in (one, other) for rank in step.ranks)
+    if has_clipped:
+        before = [
+            replace(step, ranks=tuple({"unclipped": rank.get("gradients", {}), **rank} for rank in step.ranks))
+            for step in (one, other)
+        ]
+        yield "gradients before clipping", "gradient before clipping", tensor_pairs(before[0], before[1], "unclipped")
+    name = "gradient after clipping" if has_clipped else "gradient"
+    yield "gradients", name, tensor_pairs(one, other, "gradients")
 
 
 def _compare_options(one: RecordedStep, other: RecordedStep) -> Iterator[tuple[str, Difference | None]]:

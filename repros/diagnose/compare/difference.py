@@ -19,3 +19,5 @@ class Difference:
     """The relative difference of numbers; None for other values."""
     rank: str | None = None
     """The compared rank, if there are several."""
+    rows: tuple[int, int] | None = None
+    """The sizes of two batches, if these are what differs."""

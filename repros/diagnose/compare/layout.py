@@ -10,6 +10,9 @@ from repros.diagnose.compare.batches import passes_of
 from repros.diagnose.compare.recording import RecordedStep
 from repros.diagnose.compare.summaries import ZERO, Summary, join_parts, join_rows, numel
 
+GRADIENTS = ("gradient", "gradient before clipping", "gradient after clipping")
+"""The stages of gradients; the last two if a run clips."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -29,8 +32,8 @@ class Pair:
 
     def title(self, stage: str) -> str:
         """Return its name in a sentence."""
-        if stage == "gradient":
-            return f"gradient of {self.name}"
+        if stage in GRADIENTS:
+            return f"{stage.replace('gradient', f'gradient of {self.name}')}"
         if stage == "output of module" and self.name.endswith((")", "]")):  # a method's, such as `compute()`
             return f"output of {self.name}"
         return f"{stage} {self.name}".strip()

@@ -161,6 +161,7 @@ class _Comparison:
             self._notes.later = (at, difference)
             return False
         self._first = (at, difference, compared.equal if compared is not None else ())
+        self._notes.on_difference = compared.notes if compared is not None else ()
         self._last = compared or self._last
         return at.kind == EVALUATION
 
@@ -221,6 +222,8 @@ class Notes:
         """Evaluations that only one run has, each with whether it is the first run."""
         self.cut: list[RecordedStep] = []
         """Evaluations with too few recorded passes for a comparison."""
+        self.on_difference: tuple[str, ...] = ()
+        """The notes on the first difference."""
         self.later: tuple[RecordedStep, Difference] | None = None
         """The first different step after a different evaluation."""
 
@@ -237,6 +240,7 @@ class Notes:
             at: the step of the first difference.
             difference: the first difference.
         """
+        yield from self.on_difference
         if at is not None and at.kind in {EVALUATION, RESULTS}:
             yield from self._of_steps()
         is_random = at is not None and difference is not None and difference.stage in _RANDOM and at.number < 2  # noqa: PLR2004

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from repros.diagnose.compare.layout import Pair
+from repros.diagnose.compare.layout import GRADIENTS, Pair
 from repros.diagnose.compare.summaries import Distance, Scale, Summary, distance_between, numel, scale_of
 from repros.diagnose.compare.tolerance import Tolerance
 
@@ -80,7 +80,7 @@ class ToleranceCheck:
 
     def _allowed(self, stage: str, pair: Pair, scale: Scale) -> float:
         allowed = self._tolerance.relative
-        if stage == "gradient" and scale.total > 0:
+        if stage in GRADIENTS and scale.total > 0:
             floor = self._tolerance.sums * self._gradient * _size(pair.one, pair.other)
             if scale.total <= floor:
                 self._noise.add(pair.name)

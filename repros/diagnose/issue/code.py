@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from repros.diagnose.issue.blocks import FENCE, find_blocks, outside_of_blocks
-from repros.diagnose.issue.source import PROBLEMS, parse
+from repros.engine.source import PROBLEMS, parse
 from repros.model.errors import ReprosError
 
 _PYTHON = {"", "py", "py3", "python", "python3", "pycon", "ipython", "ipython3"}

@@ -1,19 +1,10 @@
-"""Parsing of untrusted Python sources, without the parser's warnings."""
+"""The imports of untrusted Python sources."""
 
 from __future__ import annotations
 
 import ast
-import warnings
 
-PROBLEMS = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""The exceptions that parsing a text may raise."""
-
-
-def parse(source: str) -> ast.Module:
-    """Return the syntax tree of a source; warnings, such as of invalid escapes, concern its runs only."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(source)
+from repros.engine.source import parse
 
 
 def imports_of(source: str) -> list[str]:

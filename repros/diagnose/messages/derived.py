@@ -65,6 +65,11 @@ def _conv_channels(groups: Words, _: str) -> Words:
     return _flags(channels_last=is_last, image={channels, expected} <= {1, 3, 4} and not is_last)
 
 
+def _conv_dimensions(groups: Words, _: str) -> Words:
+    sizes = _numbers(groups.get("input", ""))
+    return _flags(stereo=groups.get("operation") == "conv1d" and sizes[-1:] == [2])
+
+
 def _cat(groups: Words, _: str) -> Words:
     sizes = [int(groups[name]) for name in ("first", "second", "old_first", "old_second") if name in groups]
     return _flags(off_by_one=len(sizes) > 1 and abs(sizes[0] - sizes[1]) == 1)
@@ -171,6 +176,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
     "cat-sizes": Derivation(_cat, ("off_by_one",)),
     "checkpoint-damaged": Derivation(_checkpoint, ("pointer",)),
     "conv-channels": Derivation(_conv_channels, ("image", "channels_last")),
+    "conv-input-dimensions": Derivation(_conv_dimensions, ("stereo",)),
     "cpu-out-of-memory": Derivation(_cpu_memory, ("size", "huge")),
     "cublas-error": Derivation(_cublas, ("no_memory",)),
     "cuda-out-of-memory": Derivation(

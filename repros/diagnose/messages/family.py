@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -169,22 +169,34 @@ _FAMILY: Mapping[str, Key] = {
     "next": _list("commands"),
 }
 
-_NESTED = re.compile(
-    r"\\\\|\\[()\[\]]|\((?:[^()\\\[\]]|\\.|\[(?:\\.|[^\]\\])*\])*\)[*?+]?\??(?:\{[\d,]*\})?|\[(?:\\.|[^\]\\])+\]"
+_TOKEN = re.compile(
+    r"""(?P<escape>\\.)
+      | (?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])
+      | (?P<quantifier>[*?]\??|\{[\d,]+\}\??|\+\??)
+      | (?P<special>[\^$.|()])
+      | (?P<plain>.)
+    """,
+    re.VERBOSE | re.DOTALL,
 )
-_SPECIAL = re.compile(r"\\[A-Za-z\d]|.(?:[*?]|\{[\d,]*\})|[\^$.+\0]")
 
 
 def required_literal(pattern: str) -> str:
     """Return the longest text that every message with a pattern contains; empty if there is none.
 
-    Only literal characters outside of groups and classes count. A pattern with alternatives at its top has none.
+    Only characters outside of groups and sets count. A pattern with alternatives at its top has none.
     """
-    flat, previous = pattern, ""
-    while flat != previous:
-        previous = flat
-        flat = _NESTED.sub(lambda found: found[0] if found[0].startswith("\\") else "\0", flat)
-    if "|" in flat:
-        return ""
-    parts: Iterable[str] = _SPECIAL.sub("\0", flat).split("\0")
-    return max((re.sub(r"\\(.)", r"\1", part) for part in parts), key=len)
+    parts, depth = [""], 0
+    for token in _TOKEN.finditer(pattern):
+        text, kind = token[0], token.lastgroup
+        depth += (text == "(") - (text == ")")
+        if depth or text == ")":
+            parts.append("")
+        elif text == "|" and kind == "special":
+            return ""
+        elif kind == "plain" or (kind == "escape" and not text[1].isalnum()):
+            parts[-1] += text[-1]
+        else:
+            if kind == "quantifier" and not text.startswith("+"):  # the character before may be absent
+                parts[-1] = parts[-1][:-1]
+            parts.append("")
+    return max(parts, key=len)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Iterable
 
@@ -19,6 +20,26 @@ _CRASH = Check(CRASH, "an exception that is a documented failure ended the progr
 def declared_checks() -> tuple[Check, ...]:
     """Return every check, in the order of the documentation."""
     return (*(check for family in families() for check in family.CHECKS), _CRASH)
+
+
+def fix_of(name: str) -> str:
+    """Return what to do about the finding of a check; empty if only documented failures say so."""
+    return next((check.fix for check in declared_checks() if check.name == name), "")
+
+
+def explain(name: str) -> str:
+    """Return the documentation of a check, which is that of its family, in Markdown.
+
+    Raises:
+        UnknownNameError: there is no such check; it offers the nearest name.
+    """
+    for family in families():
+        for check in family.CHECKS:
+            if check.name == name:
+                fix = f"\n\n## Fix\n{check.fix}" if check.fix else ""
+                return f"# {check.name}: {check.about}\n\n{inspect.getdoc(family) or ''}{fix}"
+    refuse_unknown("check", [name], [check.name for family in families() for check in family.CHECKS])
+    raise AssertionError("unreachable")
 
 
 def refuse_unknown_checks(names: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from repros import inside
@@ -14,6 +14,7 @@ from repros.diagnose.messages import Explanation, explain
 from repros.diagnose.messages.frames import read_code
 from repros.diagnose.watch import inside as observation
 from repros.diagnose.watch.compare import Comparison
+from repros.diagnose.watch.coverage import Coverage
 from repros.diagnose.watch.events import Event
 from repros.diagnose.watch.finding import Finding, from_event
 from repros.diagnose.watch.identify import CRASH, Identified, identify
@@ -47,8 +48,8 @@ class Report:
         catalogue: Iterable[Repro],
         show: Callable[[Finding, tuple[Identified, ...]], None],
         *,
-        only: Iterable[str] = (),
-        skip: Iterable[str] = (),
+        only: Collection[str] = (),
+        skip: Collection[str] = (),
     ) -> None:
         """Report on the repros of a catalogue.
 
@@ -69,6 +70,8 @@ class Report:
         """After `finish`: the exception that ended the program, unless it is a documented failure."""
         self.crash: Explanation | None = None
         """What the words of that exception say."""
+        self.coverage = Coverage(only, skip)
+        """What the checks were shown."""
         self._catalogue = tuple(catalogue)
         self._show = show
         self._compares_crashes = is_chosen(CRASH, frozenset(only), frozenset(skip))
@@ -80,8 +83,8 @@ class Report:
 
     @property
     def is_whole(self) -> bool:
-        """Whether some process was watched, and no event is missing."""
-        return bool(self.processes) and not self.failures and not self.lost
+        """Whether a process was watched in which torch was imported, and no event is missing."""
+        return self.coverage.has_torch and not self.failures and not self.lost
 
     def take(self, event: Event) -> None:
         """Take one event of the program; an event that raises an error counts as an error of the watch."""
@@ -104,6 +107,8 @@ class Report:
                 self.lost.add(event["pid"])
             case "failed":
                 self.failures.append(event)
+            case "seen":
+                self.coverage.add(event)
             case _:
                 for finding in self._comparison.add(event):
                     self._add(finding)

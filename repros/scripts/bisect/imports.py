@@ -6,7 +6,6 @@ setuptools. Without the import every run would fail, of this repro and of every 
 
 from __future__ import annotations
 
-import ast
 import datetime as dt
 import hashlib
 import json
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repros.diagnose.issue.source import imports_of
 from repros.engine.environments.processes import Processes
 from repros.engine.own_folder import make_folder
 from repros.engine.signature import normalise
@@ -57,13 +57,8 @@ class ImportFailure:
 
 def imported_modules(script: Path) -> list[str]:
     """Return the modules outside the standard library that a script imports at its top level, in order."""
-    names: list[str] = []
-    for node in ast.parse(script.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.append(node.module)
-    return [name for name in dict.fromkeys(names) if name.partition(".")[0] not in sys.stdlib_module_names]
+    names = imports_of(script.read_text(encoding="utf-8"))
+    return [name for name in names if name.partition(".")[0] not in sys.stdlib_module_names]
 
 
 def try_imports(python: Path, modules: Sequence[str], processes: Processes) -> ImportFailure | None:

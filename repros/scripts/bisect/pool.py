@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +16,7 @@ from repros.engine.environments.copies import copy
 from repros.engine.environments.processes import Processes
 from repros.engine.environments.releases import PackageRelease
 from repros.engine.environments.uv import ReportProgress, watch_uv
+from repros.engine.inventory import usable_cores
 from repros.engine.own_folder import new_log_folder
 from repros.engine.probe import probe
 from repros.model import Device
@@ -84,8 +84,7 @@ class LocalPool:
         jobs: int | None = None,
     ) -> None:
         """Prepare without making anything; :data:`OpenPool` explains the arguments."""
-        here = len(os.sched_getaffinity(0)), psutil.virtual_memory().available
-        self.width = jobs or jobs_for(question, *here)
+        self.width = jobs or jobs_for(question, usable_cores(), psutil.virtual_memory().available)
         self._question, self._out, self._memory, self._report_progress = question, out, memory, report_progress
         self._threads: ThreadPoolExecutor | None = None
         self._processes = Processes()

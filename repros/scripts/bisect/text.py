@@ -54,8 +54,8 @@ def describe_outcome(bisection: Bisection) -> str:
     tried = f"{len(answers)} of {count(len(question.releases), 'release')} tried"
     sentences = [
         intro,
-        _describe_begin(question, boundaries.begins),
-        _describe_end(question, boundaries.ends),
+        _describe_side(question, boundaries.begins, begins=True),
+        _describe_side(question, boundaries.ends, begins=False),
         f"{tried}, each decided by {NEEDED_RUNS} of at most {MAX_RUNS} runs: {versions}.",
         *_describe_unknown(answers),
     ]
@@ -69,24 +69,19 @@ def _describe_setting(question: Question) -> str:
     return f"{cell}, with the versions of stack {stack.name} ({others}) except for {question.package}:"
 
 
-def _describe_begin(question: Question, boundary: Boundary) -> str:
-    if not question.older and question.good is not None:
-        return ""  # this side was not searched
-    first = f"First affected release: {_format_release(question.releases[boundary.affected])}"
-    if boundary.free is None:
-        return f"{first}{'; the older ones gave no answer' if boundary.unknown else ', the oldest candidate'}."
-    free = _format_release(question.releases[boundary.free])
-    return f"{first}. Last release before it without the failure: {free}.{_describe_gap(question, boundary)}"
-
-
-def _describe_end(question: Question, boundary: Boundary) -> str:
-    if not question.newer and question.good is not None:
+def _describe_side(question: Question, boundary: Boundary, *, begins: bool) -> str:
+    """Return a sentence on the beginning or the end of the failure; empty if that side was not searched."""
+    if not (question.older if begins else question.newer) and question.good is not None:
         return ""
-    last = f"Last affected release: {_format_release(question.releases[boundary.affected])}"
+    outer, beyond, other = ("First", "older", "Last") if begins else ("Last", "newer", "First")
+    answer = f"{outer} affected release: {_format_release(question.releases[boundary.affected])}"
     if boundary.free is None:
-        return f"{last}{'; the newer ones gave no answer' if boundary.unknown else ', the newest candidate'}."
-    free = _format_release(question.releases[boundary.free])
-    return f"{last}. First release after it without the failure: {free}.{_describe_gap(question, boundary)}"
+        candidate = "oldest" if begins else "newest"
+        return (
+            f"{answer}{f'; the {beyond} ones gave no answer' if boundary.unknown else f', the {candidate} candidate'}."
+        )
+    free, direction = _format_release(question.releases[boundary.free]), "before" if begins else "after"
+    return f"{answer}. {other} release {direction} it without the failure: {free}.{_describe_gap(question, boundary)}"
 
 
 def _format_release(release: PackageRelease) -> str:

@@ -6,7 +6,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from repros.scripts.reduce.code import WIDTH, Code, Edit, in_text, instead
+from repros.engine.source import Edit
+from repros.scripts.reduce.code import WIDTH, Code, instead
 from repros.scripts.reduce.names import attributes_of
 from repros.scripts.reduce.passes import Replacements
 
@@ -43,20 +44,17 @@ class Subclasses(Replacements):
 
     def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such class the edits of its uses and that of its definition."""
-        texts, reductions = in_text(code.tree), []
+        reductions: list[tuple[Edit, ...]] = []
         for node in code.tree.body:
             match node:
                 case ast.ClassDef(name, [ast.Name() | ast.Attribute() as base], [], [ast.Pass()], []):
-                    uses = [use for use in ast.walk(code.tree) if isinstance(use, ast.Name) and use.id == name]
-                    if not texts.intersection(uses):
-                        edits = (Edit(*code.span(use), code.of(base)) for use in uses)
-                        reductions.append((*edits, *code.gone([node])))
+                    uses = [use for use in code.names if use.id == name]
+                    reductions += code.exchange(uses, code.of(base), node)
         return reductions
 
 
 def _written(code: Code, class_: ast.ClassDef, foreign: set[str]) -> Iterator[tuple[Edit, ...]]:
     """Yield the edits for each attribute of a class, except those that other objects than `self` also have."""
-    texts = in_text(code.tree)
     attributes: dict[str, list[ast.Attribute]] = defaultdict(list)
     for node in ast.walk(class_):
         if isinstance(node, ast.Attribute) and _is_own(node) and node.attr not in foreign:
@@ -66,7 +64,7 @@ def _written(code: Code, class_: ast.ClassDef, foreign: set[str]) -> Iterator[tu
         stores = [code.parents[node] for node in nodes if node not in reads]
         stores += [statement for attribute, statement in attributes_of(class_) if attribute == name]
         match stores:
-            case [ast.Assign([_], value) as statement] if reads and not texts.intersection(nodes):
+            case [ast.Assign([_], value) as statement] if reads and not code.in_text.intersection(nodes):
                 edits = tuple(Edit(*code.span(read), instead(code, read, value)) for read in reads)
                 if _may_stand(code, statement, value, reads) and all(map(code.fits, edits)):
                     yield (*edits, *code.gone([statement]))
@@ -124,7 +122,7 @@ class Chains(Replacements):
 
     def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each object its edit, that of a line before it, and that of an import."""
-        names = {node.id for node in ast.walk(code.tree) if isinstance(node, ast.Name)}
+        names = {node.id for node in code.names}
         added = () if _ORDERED in code.source else (_first_line(code),)
         reductions = []
         for call, class_ in _objects(code):

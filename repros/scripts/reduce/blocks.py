@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from repros.scripts.reduce.code import Code, Edit, statements_of
+from repros.engine.source import Edit
+from repros.scripts.reduce.code import Code, statements_of
 from repros.scripts.reduce.passes import Edits, Replacements
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -88,7 +89,7 @@ def _anded(condition: ast.expr) -> str:
 
 
 def _inlined(code: Code, function: ast.FunctionDef) -> tuple[Edit, ...]:
-    used = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name) and node.id == function.name]
+    used = [node for node in code.names if node.id == function.name]
     last = function.body[-1] if isinstance(function.body[-1], ast.Return) else None
     leaves = [node for node in ast.walk(function) if isinstance(node, _LEAVES_BY) and node is not last]
     if function.decorator_list or leaves or len(used) != 1:

@@ -1,4 +1,4 @@
-"""A parsed source and the spans of its nodes, for edits that leave the rest of the text unchanged."""
+"""A parsed source, and the edits of its parts that passes share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import ast
 import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
-from repros.diagnose.issue.source import PROBLEMS, parse
+from repros.engine.source import PROBLEMS, Edit, Source
 
-Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 BODIES = ("body", "orelse", "finalbody")
 ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp)
 """Expressions that need no parentheses, wherever they stand."""
@@ -21,33 +18,19 @@ WIDTH = 88
 _COMMA = re.compile(rb"\s*,")
 
 
-@dataclass(frozen=True)
-class Edit:
-    """A span of a source, in bytes, and its replacement."""
-
-    begin: int
-    end: int
-    text: str = ""
-
-
-class Code:
-    """A source with its syntax tree. Offsets count bytes of UTF-8, as the tree does."""
-
-    def __init__(self, source: str) -> None:
-        """Parse a source.
-
-        Raises:
-            SyntaxError, ValueError, RecursionError, MemoryError: it is no Python.
-        """
-        self.source = source
-        self.tree = parse(source)
-        self._data = source.encode()
-        self._begins = [0, *accumulate(len(line) for line in self._data.splitlines(keepends=True))]
+class Code(Source):
+    """A source whose parts passes leave out or replace."""
 
     @cached_property
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        """The parent of each node except the module."""
-        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+    def in_text(self) -> set[ast.AST]:
+        """The nodes within f-strings: before Python 3.12 their positions are wrong."""
+        texts = (node for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr))
+        return {node for text in texts for node in ast.walk(text)}
+
+    @cached_property
+    def names(self) -> list[ast.Name]:
+        """The names in the source."""
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.Name)]
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around a node, the nearest first."""
@@ -55,35 +38,10 @@ class Code:
             node = self.parents[node]
             yield node
 
-    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> tuple[int, int]:
-        """Return the offsets of a node's begin and end."""
-        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
-        return self._begins[node.lineno - 1] + node.col_offset, self._begins[end_line - 1] + end
-
-    def lines(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
-        """Return the offsets of the whole lines of a statement, its decorators included, or of one decorator."""
-        decorators = node.decorator_list if isinstance(node, Block) else []
-        first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-        return self._begins[first - 1], self._begins[node.end_lineno or first]
-
-    def text(self, begin: int, end: int) -> str:
-        """Return a piece of the source."""
-        return self._data[begin:end].decode()
-
     def behind(self, pattern: re.Pattern[bytes], at: int) -> int:
         """Return the offset behind what a pattern matches at an offset; this one if it does not match."""
         match = pattern.match(self._data, at)
         return match.end() if match else at
-
-    def of(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
-        """Return a node's source."""
-        return self.text(*self.span(node))
-
-    def indent(self, statement: ast.stmt) -> str:
-        """Return the blanks in front of a statement."""
-        begin, _ = self.span(statement)
-        line = self._begins[statement.lineno - 1]
-        return self.text(line, begin)
 
     def columns(self, begin: int, end: int) -> int:
         """Return the number of columns of the lines that a piece begins and ends in, without those between."""
@@ -94,15 +52,6 @@ class Code:
     def fits(self, edit: Edit) -> bool:
         """Return whether the lines that an edit begins and ends in are, with it, no longer than :data:`WIDTH`."""
         return self.columns(edit.begin, edit.end) - (edit.end - edit.begin) + len(edit.text) <= WIDTH
-
-    def apply(self, edits: Iterable[Edit]) -> str:
-        """Return the source with edits; one within another one is left out."""
-        parts, at = [], 0
-        for edit in sorted(edits, key=lambda edit: (edit.begin, -edit.end)):
-            if edit.begin >= at:
-                parts += [self._data[at : edit.begin], edit.text.encode()]
-                at = edit.end
-        return b"".join([*parts, self._data[at:]]).decode()
 
     def without(self, statements: Iterable[ast.stmt]) -> str:
         """Return the source without statements."""
@@ -115,6 +64,11 @@ class Code:
             body = self._siblings(statement)
             is_needed = body is not None and statement is body[0] and gone.issuperset(body)
             yield Edit(*self.lines(statement), f"{self.indent(statement)}pass\n" if is_needed else "")
+
+    def exchange(self, uses: Sequence[ast.expr], text: str, statement: ast.stmt) -> Iterator[tuple[Edit, ...]]:
+        """Yield the edits, if they can be made, that write a text for each use of a name and remove its statement."""
+        if self.in_text.isdisjoint(uses):
+            yield (*(Edit(*self.span(use), text) for use in uses), *self.gone([statement]))
 
     def _siblings(self, statement: ast.stmt) -> list[ast.stmt] | None:
         """Return the block that a statement is in; None for the module's, which may be empty, and an `elif`."""
@@ -139,11 +93,6 @@ def read(source: str) -> Code | None:
 def statements_of(tree: ast.AST) -> Iterator[ast.stmt]:
     """Yield the statements of a tree, the outer ones first."""
     return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
-
-
-def in_text(tree: ast.AST) -> set[ast.AST]:
-    """Return the nodes within f-strings: before Python 3.12 their positions are wrong."""
-    return {node for text in ast.walk(tree) if isinstance(text, ast.JoinedStr) for node in ast.walk(text)}
 
 
 def cut(code: Code, spans: Sequence[tuple[int, int]], gone: Collection[int]) -> Iterator[Edit]:

@@ -6,7 +6,8 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from repros.scripts.reduce.code import Code, Edit, cut, in_text
+from repros.engine.source import Edit
+from repros.scripts.reduce.code import Code, cut
 from repros.scripts.reduce.passes import Edits
 
 _TYPES = (ast.Call, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.FunctionDef, ast.ClassDef)
@@ -39,14 +40,13 @@ class Values(Edits):
 
     def reductions(self, code: Code) -> list[Edit]:
         """Return an edit for each value."""
-        texts = in_text(code.tree)
-        nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.expr) and node not in texts)
+        nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.expr) and node not in code.in_text)
         modules = _modules(code.tree)
         return [
             Edit(*code.span(node), "None" if isinstance(value, ast.Name) and value.id in modules else code.of(value))
             for node in nodes
             for value in _values(node)
-            if value not in texts and not isinstance(value, ast.Starred | ast.Constant)
+            if value not in code.in_text and not isinstance(value, ast.Starred | ast.Constant)
         ]
 
 
@@ -96,8 +96,7 @@ def _modules(tree: ast.AST) -> set[str]:
 
 
 def _nodes(code: Code) -> list[ast.AST]:
-    texts = in_text(code.tree)
-    return [node for node in ast.walk(code.tree) if isinstance(node, _TYPES) and node not in texts]
+    return [node for node in ast.walk(code.tree) if isinstance(node, _TYPES) and node not in code.in_text]
 
 
 def _spans(code: Code, node: ast.AST) -> list[tuple[int, int]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from repros.scripts.reduce.code import WIDTH, Code, Edit, in_text
+from repros.engine.source import Edit
+from repros.scripts.reduce.code import WIDTH, Code
 from repros.scripts.reduce.passes import Replacements
 
 
@@ -14,13 +15,11 @@ class Paths(Replacements):
 
     def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such import the edits of the uses of its names, and its own."""
-        texts = in_text(code.tree)
-        names = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name)]
         reductions: list[tuple[Edit, ...]] = []
         for statement in code.tree.body:
             paths = _paths(code, statement)
-            uses = [node for node in names if node.id in paths]
-            if not paths or texts.intersection(uses) or any(not isinstance(node.ctx, ast.Load) for node in uses):
+            uses = [node for node in code.names if node.id in paths]
+            if not paths or code.in_text.intersection(uses) or any(not isinstance(node.ctx, ast.Load) for node in uses):
                 continue
             edits = tuple(Edit(*code.span(node), paths[node.id]) for node in uses)
             if all(map(code.fits, edits)):

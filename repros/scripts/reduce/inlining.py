@@ -6,7 +6,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from repros.scripts.reduce.code import Code, Edit, in_text, instead, statements_of
+from repros.engine.source import Edit
+from repros.scripts.reduce.code import Code, instead, statements_of
 from repros.scripts.reduce.passes import Replacements
 
 _LONGEST = 40
@@ -20,18 +21,14 @@ class Constants(Replacements):
 
     def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each name the edits of its uses and of its assignment."""
-        texts = in_text(code.tree)
-        names = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name)]
-        stored = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
+        stored = Counter(node.id for node in code.names if not isinstance(node.ctx, ast.Load))
         stored.update(node.arg for node in ast.walk(code.tree) if isinstance(node, ast.arg))
-        reductions = []
+        reductions: list[tuple[Edit, ...]] = []
         for statement in statements_of(code.tree):
             match statement:
                 case ast.Assign([ast.Name(name)], value) if stored[name] == 1 and _is_short(code, value):
-                    uses = [node for node in names if node.id == name and isinstance(node.ctx, ast.Load)]
-                    if not texts.intersection(uses):
-                        edits = (Edit(*code.span(node), code.of(value)) for node in uses)
-                        reductions.append((*edits, *code.gone([statement])))
+                    uses = [node for node in code.names if node.id == name and isinstance(node.ctx, ast.Load)]
+                    reductions += code.exchange(uses, code.of(value), statement)
         return reductions
 
 
@@ -40,15 +37,13 @@ class Once(Replacements):
 
     def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each such value the edits of its use and of its assignment."""
-        names = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name)]
         parameters = {node.arg for node in ast.walk(code.tree) if isinstance(node, ast.arg)}
-        texts = in_text(code.tree)
         reductions: list[tuple[Edit, ...]] = []
         for statement in statements_of(code.tree):
             match statement:
                 case ast.Assign([ast.Name(name)], value) if name not in parameters:
-                    uses = _reads(code, statement, [node for node in names if node.id == name])
-                    if len(uses) == 1 and uses[0] not in texts and (edit := _in_place(code, statement, value, uses[0])):
+                    uses = _reads(code, statement, [node for node in code.names if node.id == name])
+                    if len(uses) == 1 and (edit := _in_place(code, statement, value, uses[0])):
                         reductions.append((edit, *code.gone([statement])))
         return reductions
 
@@ -58,7 +53,6 @@ class CommandLine(Replacements):
 
     def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each argument the edits of its uses and of the statement that adds it."""
-        texts = in_text(code.tree)
         parsed = {
             statement.targets[0].id
             for statement in statements_of(code.tree)
@@ -66,7 +60,7 @@ class CommandLine(Replacements):
             and isinstance(statement.targets[0], ast.Name)
             and any(isinstance(node, ast.Attribute) and "parse" in node.attr for node in ast.walk(statement.value))
         }
-        reductions = []
+        reductions: list[tuple[Edit, ...]] = []
         for statement, name, value in _added(code):
             uses = [
                 node
@@ -74,9 +68,7 @@ class CommandLine(Replacements):
                 if isinstance(node, ast.Attribute) and node.attr == name
                 if isinstance(node.value, ast.Name) and node.value.id in parsed and isinstance(node.ctx, ast.Load)
             ]
-            if not texts.intersection(uses):
-                edits = (Edit(*code.span(node), value) for node in uses)
-                reductions.append((*edits, *code.gone([statement])))
+            reductions += code.exchange(uses, value, statement)
         return reductions
 
 
@@ -85,15 +77,14 @@ class Defaults(Replacements):
 
     def reductions(self, code: Code) -> list[tuple[Edit, ...]]:
         """Return for each parameter the edits of its uses, and that of the parameter."""
-        texts = in_text(code.tree)
-        reductions = []
+        reductions: list[tuple[Edit, ...]] = []
         for function in ast.walk(code.tree):
             if not isinstance(function, ast.FunctionDef) or not function.args.defaults or not function.args.args:
                 continue
             name, value = function.args.args[-1], function.args.defaults[-1]
             inside = [node for statement in function.body for node in ast.walk(statement)]
             uses = [node for node in inside if isinstance(node, ast.Name) and node.id == name.arg]
-            if not texts.intersection(uses):
+            if not code.in_text.intersection(uses):
                 before: list[ast.arg | ast.expr] = [*function.args.args[:-1], *function.args.defaults[:-1]]
                 begin = max((code.span(argument)[1] for argument in before), default=code.span(name)[0])
                 edits = (Edit(*code.span(node), code.of(value)) for node in uses)
@@ -139,7 +130,7 @@ def _in_place(code: Code, statement: ast.stmt, value: ast.expr, use: ast.Name) -
     scopes = [
         next((parent for parent in code.above(node) if isinstance(parent, _SCOPES)), None) for node in (statement, use)
     ]
-    if scopes[0] is not scopes[1] or statement in code.above(use):
+    if scopes[0] is not scopes[1] or statement in code.above(use) or use in code.in_text:
         return None
     edit = Edit(*code.span(use), instead(code, use, value))
     return edit if code.fits(edit) else None

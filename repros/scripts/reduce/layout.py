@@ -10,8 +10,8 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from repros.diagnose.issue.source import PROBLEMS
-from repros.scripts.reduce.code import WIDTH, Block, Code, Edit, in_text, statements_of
+from repros.engine.source import PROBLEMS, Block, Edit, first_line
+from repros.scripts.reduce.code import WIDTH, Code, statements_of
 
 _BLOCK = re.compile(r"^# /// (?P<kind>[\w-]+)$\n(?:^#(?: .*)?$\n)+?^# ///$\n?", re.MULTILINE)
 """A block of PEP 723: the only comment that says something to a program."""
@@ -36,8 +36,7 @@ def lay_out(source: str) -> str:
     A statement or a value whose lines fit into one is in one: what it had between them is gone.
     """
     code = Code(source)
-    texts = in_text(code.tree)
-    nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.stmt | ast.expr) and node not in texts)
+    nodes = (node for node in ast.walk(code.tree) if isinstance(node, ast.stmt | ast.expr) and node not in code.in_text)
     code = Code(code.apply(filter(None, (_on_one_line(code, node) for node in nodes))))
     source = code.source
     lines, blank = source.removesuffix("\n").split("\n"), dict[int, int]()
@@ -46,9 +45,7 @@ def lay_out(source: str) -> str:
             blocks = isinstance(before, Block) or isinstance(after, Block)
             ends_imports = number > 1 and _imports(before) and not _imports(after)
             if blocks or ends_imports or (number > 1 and _is_own(before) and _imports(after) and not _is_own(after)):
-                decorators = after.decorator_list if isinstance(after, Block) else []
-                first = min([after.lineno, *(decorator.lineno for decorator in decorators)])
-                blank[first] = number if blocks else 1
+                blank[first_line(after)] = number if blocks else 1
     header = _BLOCK.search(source)
     if header and code.tree.body:
         blank.setdefault(code.tree.body[0].lineno, 1)

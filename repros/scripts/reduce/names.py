@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from repros.scripts.reduce.code import Block
+from repros.engine.source import Block
 
 _BUILTINS = frozenset({*dir(builtins), "__file__", "__name__", "__doc__", "__spec__"})
 

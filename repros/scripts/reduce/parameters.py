@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from repros.scripts.reduce.code import Code, Edit, cut, in_text, instead
+from repros.engine.source import Edit
+from repros.scripts.reduce.code import Code, cut, instead
 from repros.scripts.reduce.passes import Replacements
 
 _LONGEST = 40
@@ -76,7 +77,7 @@ def _called(code: Code) -> Iterator[_Called]:
 
     A method counts by its name, `__init__` by that of its class.
     """
-    nodes, texts = [*ast.walk(code.tree)], in_text(code.tree)
+    nodes = [*ast.walk(code.tree)]
     uses: dict[str, list[ast.AST]] = defaultdict(list)
     methods: dict[str, list[ast.AST]] = defaultdict(list)
     for node in nodes:
@@ -100,7 +101,7 @@ def _called(code: Code) -> Iterator[_Called]:
         calls = tuple(call for use in used if isinstance(call := code.parents[use], ast.Call) and call.func is use)
         called = _Called(function, calls, is_method)
         others = function.args.vararg or function.args.kwarg or function.args.kwonlyargs or function.args.posonlyargs
-        is_read = all(called.given(call) is not None for call in calls) and not texts.intersection(calls)
+        is_read = all(called.given(call) is not None for call in calls) and not code.in_text.intersection(calls)
         if len(calls) == len(used) and is_read and not others and not getattr(function, "decorator_list", None):
             yield called
 
@@ -122,7 +123,7 @@ def _uses(function: Function, name: str) -> list[ast.Name]:
 def _may_go(code: Code, called: _Called, name: str) -> bool:
     """Return whether a parameter is unread, or may be written as what all calls give."""
     uses = _uses(called.function, name)
-    is_only_read = all(isinstance(use.ctx, ast.Load) for use in uses) and not in_text(code.tree).intersection(uses)
+    is_only_read = all(isinstance(use.ctx, ast.Load) for use in uses) and not code.in_text.intersection(uses)
     return not uses or (is_only_read and _argument(code, called, name) is not None)
 
 
@@ -184,7 +185,7 @@ def _as_value(code: Code, called: _Called) -> tuple[Edit, ...]:
     is_long = len(called.calls) > 1 and len(code.of(value)) > _LONGEST
     if called.is_method or not called.calls or is_long or any(id(call) in inner for call in called.calls):
         return ()
-    if function.args.defaults or in_text(code.tree).intersection(ast.walk(value)):
+    if function.args.defaults or code.in_text.intersection(ast.walk(value)):
         return ()
     edits = []
     for call in called.calls:

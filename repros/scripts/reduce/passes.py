@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from repros.scripts.reduce.code import Code, Edit
+from repros.engine.source import Edit
+from repros.scripts.reduce.code import Code
 
 R = TypeVar("R")
 """A single reduction, as its pass represents it."""

@@ -10,9 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from repros.engine.source import Edit
 from repros.scripts.reduce.attributes import Chains, OfClass, Parts, SelfValues, Subclasses
 from repros.scripts.reduce.blocks import Called, Flattened, Guards, Unwrapped
-from repros.scripts.reduce.code import Code, Edit, in_text, read
+from repros.scripts.reduce.code import Code, read
 from repros.scripts.reduce.expressions import Annotations, Elements, Values
 from repros.scripts.reduce.imports import Merged, Paths, imports_of
 from repros.scripts.reduce.inlining import CommandLine, Constants, Defaults, Once
@@ -228,10 +229,9 @@ def groups(code: Code) -> Iterator[tuple[int, list[ast.Constant]]]:
 
     A size may be written several times, which must agree.
     """
-    texts = in_text(code.tree)
     nodes: dict[int, list[ast.Constant]] = defaultdict(list)
     for node in ast.walk(code.tree):
-        if isinstance(node, ast.Constant) and type(node.value) is int and node not in texts:
+        if isinstance(node, ast.Constant) and type(node.value) is int and node not in code.in_text:
             nodes[node.value].append(node)
     large = sorted((number for number in nodes if 1 < number < _LARGEST), reverse=True)
     yield from ((number, nodes[number]) for number in large)

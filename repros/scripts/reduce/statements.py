@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from repros.scripts.reduce.code import Block, Code, Edit, statements_of
+from repros.engine.source import Block, Edit
+from repros.scripts.reduce.code import Code, statements_of
 from repros.scripts.reduce.passes import Edits
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
@@ -154,10 +155,4 @@ def _named(node: ast.AST) -> Iterator[str]:
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Name(id, ast.Store()):
-            yield id
-        case ast.Attribute(ast.Name("self"), attr, ast.Store()):
-            yield f"self.{attr}"
-        case ast.alias():
-            yield (node.asname or node.name).partition(".")[0]
+    return _named(node) if isinstance(getattr(node, "ctx", ast.Store()), ast.Store) else iter(())

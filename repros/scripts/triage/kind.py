@@ -209,7 +209,7 @@ def _is_script(text: str) -> bool:
     """Whether a text is Python that imports something."""
     if not _IMPORT.search(text):
         return False
-    from repros.diagnose.issue.source import PROBLEMS, parse  # noqa: PLC0415 - few texts have an import
+    from repros.engine.source import PROBLEMS, parse  # noqa: PLC0415 - few texts have an import
 
     try:
         parse(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from repros.diagnose.issue.source import PROBLEMS
+from repros.engine.source import PROBLEMS
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.kind import InputKind
 from repros.scripts.triage.script_uses import FailureUses, Resemblance, find_resemblances, read_uses

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from repros.diagnose.issue.source import PROBLEMS, parse
+from repros.engine.source import PROBLEMS, parse
 from repros.model import Repro
 
 _SAME = {"pytorch_lightning": "lightning", "lightning_fabric": "lightning"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from repros.model.errors import ReprosError
+from repros.scripts.try_ import links
 
 _MOST_FILES, _MOST_BYTES = 2_000, 200 * 10**6
 """Limits of the folder, which is copied for each run."""
@@ -27,6 +27,8 @@ class Command:
     """The working folder."""
     files: tuple[Path, ...]
     """The files that are copied, relative to the folder: all except hidden ones, caches and environments."""
+    left_out: tuple[Path, ...] = ()
+    """Links in the folder that leave it; they are not copied."""
 
     @property
     def name(self) -> str:
@@ -54,7 +56,7 @@ class Command:
         """
         for file in self.files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(self.folder / file, folder / file)
+            links.copy(self.folder / file, folder / file, self.folder)
         return folder / self._ran
 
     def words(self, python: Path, path: Path) -> list[str]:  # noqa: ARG002 - the command names its script itself
@@ -95,7 +97,9 @@ def read_command(words: Sequence[str], folder: Path) -> Command:
             f"{words[0]!r} is not installed in the environment; name the program that runs it: -- python {words[0]}"
         )
         raise ReprosError(problem)
-    return Command(tuple(words), folder, tuple(_find_files(folder)))
+    files = _find_files(folder)
+    left_out = tuple(file for file in files if links.leaves(folder / file, folder))
+    return Command(tuple(words), folder, tuple(file for file in files if file not in left_out), left_out)
 
 
 def refuse_missing_program(command: Command, python: Path) -> None:

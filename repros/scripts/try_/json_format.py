@@ -22,7 +22,13 @@ def runs_to_json(task: Task, runs: Iterable[ScriptRun]) -> dict[str, Any]:
         "schema": SCHEMA,
         "script": task.script.origin,
         "packages": list(task.needs.packages),  # in its PEP 723 block and its imports
-        "walls": {"network": sandbox.network, "files": sandbox.files, "problems": dict(sandbox.problems)},
+        "walls": {
+            "network": sandbox.network,
+            "files": sandbox.files,
+            "system": sandbox.system,
+            "calls": sandbox.calls,
+            "problems": dict(sandbox.problems),
+        },
         "seconds": limits.seconds,
         "memory": limits.memory,
         "file_size": limits.file_size,

@@ -156,6 +156,8 @@ def _listed(script: Script) -> Iterator[Requirement]:
 
 def _without_marker(requirement: Requirement) -> str:
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    if requirement.url:  # a package of its name in the index may be another one
+        return f"{requirement.name}{extras} @ {requirement.url}"
     return format_requirement(requirement).replace(requirement.name, f"{requirement.name}{extras}", 1)
 
 

@@ -206,4 +206,5 @@ def _lacks(task: Task, environment: Environment, outcome: ScriptOutcome) -> tupl
     if outcome.status is Status.NOT_RUN:
         return () if environment.broken else tuple(find_lacking(task.needs, environment))
     missing = find_missing(((link.type, link.message) for link in outcome.chain), environment)
-    return (missing,) if missing else ()
+    is_own = missing in {path.stem for path in task.script.left_out}  # a module of the user's, which no index has
+    return (missing,) if missing and not is_own else ()

@@ -31,7 +31,7 @@ class SandboxSettings(TypedDict):
     """The settings of :mod:`repros.scripts.try_.inside.sandbox`."""
 
     isolate: list[str]
-    """What to isolate the process from: `network`, `files`."""
+    """What to isolate the process from: `network`, `system`, `files`, `calls`."""
     memory: int
     """Bytes of each process."""
     file_size: int
@@ -60,6 +60,10 @@ class Sandbox:
     """Whether it has no network."""
     files: bool
     """Whether it can read only the system's files and its own."""
+    system: bool
+    """Whether it has mounts, devices and shared memory of its own."""
+    calls: bool
+    """Whether system calls that reach beyond it are refused."""
     problems: Mapping[str, str]
     """The reason for each isolation that this system cannot provide."""
 
@@ -88,7 +92,7 @@ def find_sandbox(*, network: bool) -> Sandbox:
     Args:
         network: whether the script may use the network.
     """
-    wanted = ["files"] if network else list(sandbox.ISOLATIONS)
+    wanted = [name for name in sandbox.ISOLATIONS if name != "network" or not network]
     settings = {"isolate": wanted, "readable": [], "writable": []}
     try:
         tested = subprocess.run(
@@ -100,7 +104,8 @@ def find_sandbox(*, network: bool) -> Sandbox:
         problems = json.loads(tested.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         problems = dict.fromkeys(wanted, f"the self-test of the sandbox failed: {error}")
-    return Sandbox("network" in wanted and "network" not in problems, "files" not in problems, problems)
+    provided = {name: name in wanted and name not in problems for name in sandbox.ISOLATIONS}
+    return Sandbox(**provided, problems=problems)
 
 
 def free_memory(ranks: int) -> int:

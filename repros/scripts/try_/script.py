@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +11,10 @@ from pathlib import Path
 from repros.diagnose import issue
 from repros.diagnose.issue import Issue
 from repros.diagnose.issue.code import find_code
-from repros.diagnose.issue.source import PROBLEMS, imports_of, parse
+from repros.diagnose.issue.source import imports_of
+from repros.engine.source import PROBLEMS, parse
 from repros.model.errors import ReprosError
+from repros.scripts.try_ import links
 
 _LARGEST = 2**20
 """Bytes of a script; a larger file is refused."""
@@ -32,11 +33,13 @@ class Script:
     """Its name in messages."""
     local_modules: tuple[Path, ...] = ()
     """Modules and packages in its folder that it imports, directly or through each other."""
+    left_out: tuple[Path, ...] = ()
+    """Links among them that leave the folder; they are not copied."""
 
     @property
     def modules(self) -> tuple[str, ...]:
         """The modules outside the standard library that it imports at its top level, in order."""
-        local = {path.stem for path in self.local_modules}
+        local = {path.stem for path in (*self.local_modules, *self.left_out)}
         names = (name for name in imports_of(self.source) if name.partition(".")[0] not in local)
         return tuple(name for name in names if name.partition(".")[0] not in sys.stdlib_module_names)
 
@@ -47,10 +50,7 @@ class Script:
             OSError: a file cannot be read or written.
         """
         for path in self.local_modules:
-            if path.is_dir():
-                shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-            else:
-                shutil.copy(path, folder / path.name)
+            links.copy(path, folder / path.name, path.parent)
         script = folder / self.name
         script.write_text(self.source, encoding="utf-8")
         return script
@@ -72,7 +72,7 @@ class Script:
         """
         digest = hashlib.sha256(f"{self.name}\0{self.source}".encode())
         for path in sorted(self.local_modules):
-            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            for file in _files_of(path):
                 digest.update(f"\0{file.relative_to(path.parent)}\0".encode("utf-8", "surrogateescape"))
                 digest.update(file.read_bytes())
         return digest.hexdigest()
@@ -87,7 +87,10 @@ def read_script(path: Path) -> Script:
     source = _read(path, "a Python script")
     _refuse_invalid_python(source, str(path))
     name = path.name if path.suffix == ".py" else f"{path.name}.py"
-    return Script(name, source, str(path), tuple(_find_local(source, path.absolute().parent)))
+    folder = path.absolute().parent
+    local = tuple(_find_local(source, folder))
+    left_out = tuple(links.find_leaving(local, folder))
+    return Script(name, source, str(path), tuple(path for path in local if path not in left_out), left_out)
 
 
 def read_issue(path: Path, block: int | None = None) -> Script:
@@ -111,19 +114,26 @@ def read_report(path: Path, block: int | None = None) -> Issue:
 
 
 def _find_local(source: str, folder: Path) -> Iterator[Path]:
-    """Yield the modules that a source imports from its folder, and those that they import from there."""
+    """Yield the modules that a source imports from its folder, and those that they import from there; links, too."""
     local_paths: set[Path] = set()
     sources = [source]
     while sources:
         for name in _imports_if_python(sources.pop()):
             top = name.partition(".")[0]
             path = next((path for path in (folder / f"{top}.py", folder / top) if path.exists()), None)
-            files = [] if path is None else sorted(path.rglob("*.py")) if path.is_dir() else [path]
-            if path is None or path in local_paths or not 0 < len(files) <= _MOST_LOCAL_FILES:
+            files = [] if path is None else _files_of(path)
+            if path is None or path in local_paths or len(files) > _MOST_LOCAL_FILES:
                 continue
             local_paths.add(path)
-            yield path
+            if files or links.leaves(path, folder):
+                yield path
             sources += [file.read_text("utf-8", "replace") for file in files]
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return the Python files of a module or package, without links that leave its folder."""
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return [file for file in files if file.is_file() and not links.leaves(file, path.parent)]
 
 
 def _imports_if_python(source: str) -> list[str]:

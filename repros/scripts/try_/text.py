@@ -21,7 +21,7 @@ _VIA = {"cause": "caused by", "context": "while handling", "group": "one of"}
 _MOST_LINKS = 4
 _LONGEST_MESSAGE = 400
 _MOST_NAMED = 6
-"""Packages to download that are named."""
+"""Packages to download, or links, that are named."""
 _MEGABYTE, _GIGABYTE = 2**20, 2**30
 _STYLES = {Status.CLEAN: "green", Status.NOT_RUN: "yellow", Status.NOT_JUDGED: "yellow"}
 
@@ -32,8 +32,15 @@ def format_warning(task: Task, width: int) -> str:
     hidden = {"network": sandbox.network, "files of yours": sandbox.files, "secrets of yours": True}
     without = ", ".join(f"no {name}" for name, is_hidden in hidden.items() if is_hidden)
     usage = f"{limits.seconds:g} s, {_size(limits.memory)} a process, {_size(limits.file_size)} a file"
-    actions = {"network": "take its network away", "files": "hide your files"}
+    actions = {
+        "network": "take its network away",
+        "system": "give it mounts, devices and shared memory of its own",
+        "files": "hide your files",
+        "calls": "refuse it system calls",
+    }
     missing = [f"This system cannot {actions[name]} ({why})." for name, why in sandbox.problems.items()]
+    if left_out := ", ".join(str(relative_to_cwd(path)) for path in task.script.left_out[:_MOST_NAMED]):
+        missing.append(f"Not copied, since it is a link to another folder: {left_out}.")
     return "\n".join(wrap(" ".join([f"sandbox: {without}; {usage}.", *missing]), width))
 
 
@@ -48,7 +55,8 @@ def format_run(run: ScriptRun, width: int) -> Text:
     lines += label_lines("log", outcome.last_lines)
     if run.known is not None:
         lines += _known_lines(run.known, width)
-        lines += [line for explanation in run.known.explanations[:1] for line in meaning_lines(explanation, width)]
+        explanations = run.known.explanations[:1] if outcome.status is Status.EXCEPTION else ()
+        lines += [line for explanation in explanations for line in meaning_lines(explanation, width)]
     lines += entry("asks for", ", ".join(run.other_releases), width)
     lines += entry("with", ", ".join(map(str, run.changes)), width)
     if run.folder is not None:
@@ -86,7 +94,8 @@ def describe_missing(runs: Iterable[ScriptRun]) -> str:
     """Return the options that add what runs lacked; empty if they lacked nothing."""
     lacking = dict.fromkeys(requirement for run in runs for requirement in run.lacks)
     options = " ".join(f"--with {shlex.quote(requirement)}" for requirement in lacking)
-    return options and f"{options} {'adds it' if len(lacking) == 1 else 'adds them'}"
+    adds = "adds it" if len(lacking) == 1 else "adds them"
+    return options and f"{options} {adds} (name only packages that you trust)"
 
 
 def _note(run: ScriptRun) -> str:

@@ -1,4 +1,4 @@
-"""What conda, pip, Poetry, PDM and issues state, told apart by content; never an empty list without a sentence."""
+"""What conda, pip, Poetry, PDM and issues state, recognised by content; never an empty list without a sentence."""
 
 from __future__ import annotations
 

@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 from uv import find_uv_bin
 
 from repros.advise.audit.sources import DEFAULT_FILES, find_source, read_source
 from repros.advise.audit.sources.environment import environment_subject
 from repros.advise.audit.subject import Subject
+from repros.model.affected import Overlap
 from repros.model.errors import ReprosError
 from tests import factories
 from tests.tiny_stack import write_wheel
@@ -123,6 +125,43 @@ def test_dependencies_extras_and_groups_of_a_project() -> None:
     (unparsed,) = subject.unparsed
     assert unparsed.startswith("pyproject.toml:7: 'not a requirement' ")
     assert not subject.complete
+
+
+def test_what_uv_resolves_otherwise_than_the_dependencies_say(here: Path) -> None:
+    project = written(
+        "pyproject.toml",
+        """
+        [project]
+        dependencies = ["torch>=2.1", "lightning==2.4.0", "accelerate==1.0", "peft==0.9"]
+        [tool.uv]
+        override-dependencies = ["Lightning==2.0.9"]
+        constraint-dependencies = ["torch<2.3"]
+        [tool.uv.sources]
+        accelerate = { git = "https://example.org/accelerate" }
+        peft = { index = "own" }
+        """,
+    )
+    found = read_source(project).constraints
+    assert {name: [(one.raw, one.required) for one in own] for name, own in found.items()} == {
+        "torch": [(">=2.1", True), ("<2.3", False)],
+        "lightning": [("2.0.9", True)],
+        "accelerate": [("from tool.uv.sources", True)],
+        "peft": [("0.9", True)],
+    }
+    wrong = '[project]\ndependencies = []\n[tool.uv]\noverride-dependencies = ["not a name"]\n'
+    with pytest.raises(ReprosError, match=r"^pyproject\.toml: 'not a name' "):
+        read_source(written("pyproject.toml", wrong))
+
+
+def test_a_package_without_metadata_is_unknown(tmp_path: Path) -> None:
+    folder = tmp_path / "lib/python3.11/site-packages"
+    (folder / "torch").mkdir(parents=True)
+    environment = factories.environment(versions={"lightning": "2.4.0"}, python=tmp_path / "bin/python")
+    subject = environment_subject(environment, ["torch", "lightning", "peft"])
+    (unknown,) = subject.constraints["torch"]
+    assert (unknown.version, unknown.releases, unknown.raw) == (None, None, f"without metadata in {folder}")
+    assert subject.overlap_with("torch", SpecifierSet("<2.4")) is Overlap.UNKNOWN
+    assert subject.overlap_with("peft", SpecifierSet("<2.4")) is Overlap.NONE
 
 
 def test_dynamic_dependencies_are_reported_as_unparsed() -> None:

@@ -48,6 +48,23 @@ def test_constraints_of_a_package(constraints: tuple[Constraint, ...], complete:
     assert subject.overlap_with("Lightning", SpecifierSet("<2.4")) is answer
 
 
+@pytest.mark.parametrize(
+    ("version", "affected", "answer"),
+    [
+        ("2.11.0.dev20260101", "<2.11", Overlap.SOME),
+        ("2.11.0a0+git1234", "<2.11", Overlap.SOME),
+        ("2.11.0rc2", ">=2.11", Overlap.SOME),
+        ("2.11.0rc2", ">=2.1,<2.11.0", Overlap.SOME),
+        ("2.10.0.dev20251001", "<2.11", Overlap.ALL),
+        ("2.12.0a0+nv25", "<2.11", Overlap.NONE),
+        ("2.10.0+cu128", "<2.10", Overlap.NONE),
+    ],
+)
+def test_a_pre_release_of_the_fixed_release_may_be_affected(version: str, affected: str, answer: Overlap) -> None:
+    subject = Subject("x", {"torch": (pin(version),)}, complete=True)
+    assert subject.overlap_with("torch", SpecifierSet(affected)) is answer
+
+
 def test_an_empty_range_asks_for_the_presence_of_a_package() -> None:
     subject = Subject("x", {"torch": (URL,)}, complete=True)
     assert subject.overlap_with("torch", SpecifierSet()) is Overlap.ALL

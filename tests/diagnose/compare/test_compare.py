@@ -59,7 +59,7 @@ def test_the_same_program_has_the_same_bits(compare: Compare) -> None:
         ("optimizer=sgd", "", (), 1, "optimizer"),
         ("", "accumulate=4 undivided=yes", (), 1, "loss"),
         ("", "norm=batch", (), 1, "output of module blocks.0.norm"),
-        ("clip=loop", "", (), 1, "gradient of blocks.0.norm.weight"),
+        ("clip=loop", "", (), 1, "gradient of blocks.0.norm.weight after clipping"),
         ("seeded=no", "seeded=no", (), 1, "blocks.0.layers.0.weight"),
         ("drop=0.2", "drop=0.1", (), 1, "output of module blocks.0.drop"),
     ],
@@ -91,6 +91,46 @@ def test_two_ranks_with_the_doubled_batch_are_equal_to_one(compare: Compare) -> 
     said = compare("ranks=ddp", "ranks=ddp", "--ranks", "1,2", code=0)
     assert (said["steps"], said["same_bits"]) == (8, 0)
     assert said["largest"]["relative"] < said["largest"]["allowed"]
+
+
+SHARES = TRAIN.parent / "shares.py"
+
+
+@pytest.mark.parametrize(
+    ("word", "stage", "notes"),
+    [
+        ("loss=whole", None, ["the first run was repeated with 2 times"]),
+        (
+            "loss=divided",
+            "loss",
+            ["the loss is 1/2 of the first run's", "all 4 gradients are 1/2 of", "the first run was repeated"],
+        ),
+        ("batches=by_hand", "batch", ["give the first run 2 times its batch size"]),
+    ],
+)
+def test_a_rank_with_a_fixed_batch_is_compared_with_larger_batches(
+    word: str,
+    stage: str | None,
+    notes: list[str],
+    current_python: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    code = main(["compare", "--json", "--ranks", "1,2", "--", str(current_python), str(SHARES), word])
+    said = json.loads(capfd.readouterr().out)
+    assert code == (stage is not None)
+    assert (said["difference"] or {"stage": None})["stage"] == stage
+    assert [part in note for part, note in zip(notes, said["notes"], strict=True)] == [True] * len(notes)
+
+
+def test_a_clipping_of_other_parameters_shows_after_it(compare: Compare) -> None:
+    said = compare("clip=norm", "clip=other", code=1)
+    assert (said["difference"]["stage"], said["difference"]["step"]) == ("gradient after clipping", 1)
+    assert "20 gradients before clipping" in said["equal_in_step"]
+    assert re.fullmatch(r"all 20 gradients are [\d.]+ times the first run's", said["notes"][0])
 
 
 @pytest.mark.long

@@ -68,3 +68,17 @@ def test_only_the_end_of_a_long_log_is_read_with_a_note(monkeypatch: pytest.Monk
     assert last == (2, "last")
     assert ["1 MB" in decoded.notes[0], "20,000" in decoded.notes[1]] == [True, True]
     assert len(first[1]) == 20_000
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_lines_do_not_depend_on_where_a_block_ends(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first lines of a log are decoded a block at once: as soon as one is long or has parts, each on its own."""
+    raw = (
+        b"one\n\x1b[1mtwo\x1b[0m\n\ntr\xc3\xa4in\n\xc3\n\xe2\x82\n[0;31mx\n50%\r60%\rdone\r\nlong "
+        + b"x" * 90
+        + b"\nend"
+    )
+    expected = list(decode_lines(raw))
+    assert [number for number, _ in expected] == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 9, 10]
+    monkeypatch.setattr(log, "_BLOCK", block)
+    assert list(decode_lines(raw)) == expected

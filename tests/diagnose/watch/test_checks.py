@@ -100,6 +100,25 @@ FAULTS_KEPT = {
     "schedule_of_passes_stepped_by_batches": ["schedule_turns"],
 }
 
+FAULTS_DAILY = {
+    "softmax_over_rows": ["loss_of_softmax", "softmax_over_batch"],
+    "log_softmax_over_rows": ["softmax_over_batch"],
+    "schedule_stepped_by_micro_batches": ["schedule_moved_often"],
+    "cosine_stepped_by_micro_batches": ["schedule_moved_often"],
+    "cosine_shorter_than_the_training": ["schedule_passed_end"],
+    "one_cycle_stepped_by_passes": ["schedule_unfinished"],
+    "cosine_of_batches_stepped_by_passes": ["schedule_unfinished"],
+    "average_is_clipped": ["clipped_nothing"],
+    "generator_is_used_up": ["clipped_nothing"],
+    "other_model_is_clipped": ["clipped_other_parameters"],
+    "average_updated_before_the_step": ["average_before_step"],
+    "copy_averaged_before_the_step": ["average_before_step"],
+    "micro_batches_zeroed": ["micro_batches_zeroed"],
+    "validation_shuffled_and_cut": ["validation_cut"],
+    "targets_shifted_twice": ["labels_shifted_twice"],
+    "padding_mask_inverted": ["attention_mask_inverted"],
+}
+
 
 def trainings_of(file: str) -> list[str]:
     """Return the trainings of a file of toys: its functions without arguments."""
@@ -113,11 +132,15 @@ FILES = {
     **dict.fromkeys(STATES, "states.py"),
     **dict.fromkeys(SWITCHED, "switched.py"),
     **dict.fromkeys(HEALTHY, "healthy.py"),
-    **{name: file for file in ("faults.py", "faults_kept.py") for name in trainings_of(file)},
-    **{name: file for file in ("neighbours.py", "neighbours_kept.py") for name in trainings_of(file)},
+    **{name: file for file in ("faults.py", "faults_kept.py", "faults_daily.py") for name in trainings_of(file)},
+    **{
+        name: file
+        for file in ("neighbours.py", "neighbours_kept.py", "neighbours_daily.py")
+        for name in trainings_of(file)
+    },
 }
 """The file of each training."""
-EXPECTED = FOUND | STATES | SWITCHED | FAULTS | FAULTS_KEPT
+EXPECTED = FOUND | STATES | SWITCHED | FAULTS | FAULTS_KEPT | FAULTS_DAILY
 """The checks that report, by training; none for others."""
 COLD = ("plain", "compiled", "resumed_without_scheduler")
 """Trainings that are watched in interpreters of their own, which the watch enters before torch is imported."""
@@ -161,4 +184,4 @@ def test_a_training_gives_its_findings_and_the_same_weights(
 
 def test_every_fault_has_a_training_and_every_training_its_findings() -> None:
     assert EXPECTED.keys() <= FILES.keys()
-    assert {name for name, file in FILES.items() if file.startswith("faults")} == {*FAULTS, *FAULTS_KEPT}
+    assert {name for name, file in FILES.items() if file.startswith("faults")} == {*FAULTS, *FAULTS_KEPT, *FAULTS_DAILY}

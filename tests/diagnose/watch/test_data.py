@@ -81,12 +81,13 @@ RANKS_FOUND = {
     "fed_by_name": ["ranks_fed_alike"],
     "shared_twice": ["share_of_share"],
     "not_wrapped": ["ranks_not_reduced"],
+    "divided_by_ranks": ["loss_divided_by_ranks"],
 }
 RANKS_HEALTHY = (
     *("shares", "shares_of_one_split", "orders_of_their_own", "parts_of_their_own", "one_batch"),
     "shares_with_missing_values",
     *("shared_by_accelerate", "reduced_by_hand", "reduced_in_one", "averaged_late", "ensemble", "search_for_a_rate"),
-    *("one_model_on_both", "parts_of_a_model"),
+    *("one_model_on_both", "parts_of_a_model", "half_of_a_loss"),
 )
 
 

@@ -15,7 +15,7 @@ NAMED = {
     *("end_of_text_not_learned", "given_labels_replaced", "labels_all_masked"),
     *("second_bos", "assistant_mask_empty", "padding_counts_as_positions"),
     *("warmup_ignored", "worst_counts_as_best", "evaluation_without_labels", "generation_cut_short"),
-    *("new_rate_ignored", "patience_counted_anew"),
+    *("new_rate_ignored", "patience_counted_anew", "labels_shifted_twice", "attention_mask_inverted"),
 }
 SINCE = {"assistant_mask_empty": "4.43"}
 """Checks of what older releases do not have."""

@@ -18,7 +18,7 @@ from repros.diagnose.watch import watching
 from repros.diagnose.watch.identify import CRASH, checks_of
 from repros.diagnose.watch.inside.check import first_words
 from repros.diagnose.watch.inside.checks import FAMILIES, CheckFamily, families
-from repros.diagnose.watch.names import declared_checks, refuse_unknown_checks
+from repros.diagnose.watch.names import declared_checks, explain, fix_of, refuse_unknown_checks
 from repros.model.errors import UnknownNameError
 from tests.package_catalogue import load
 from tools.measure.watch_catalogue import read_kept
@@ -88,6 +88,23 @@ def test_headers_and_measurements_name_declared_checks() -> None:
         named = {*repro.finds, *(name for variant in repro.variants for name in checks_of(repro, variant))}
         assert named <= {*NAMES}, repro.id
     assert {found["check"] for line in read_kept().values() for found in line["found"]} <= {*NAMES}
+
+
+@pytest.mark.of_all_scripts
+def test_a_check_has_a_fix_of_its_own_unless_a_documented_failure_has_one() -> None:
+    repros = load().repros
+    named = {name for repro in repros for variant in repro.variants for name in checks_of(repro, variant)}
+    assert [name for name in NAMES if name not in named and not fix_of(name)] == []
+
+
+def test_a_check_is_explained_by_its_family(capfd: pytest.CaptureFixture[str]) -> None:
+    for name in sorted({*NAMES} - {CRASH}):
+        assert explain(name).startswith(f"# {name}: ")
+    assert main(["watch", "--explain", "loss_of_softmax"]) == 0
+    out = capfd.readouterr().out
+    assert [f"## {heading}" in out for heading in (*HEADINGS, "Fix")] == [True] * 6
+    assert main(["watch", "--explain", "loss_of_softmx"]) == 2
+    assert "'loss_of_softmax'?" in capfd.readouterr().err
 
 
 def test_the_documentation_names_every_check() -> None:

@@ -43,17 +43,59 @@ def test_a_crash_inside_an_observed_function_is_at_the_users_own_line(file: str)
     ("events", "is_whole"),
     [
         ([], False),
-        (["start"], True),
-        (["start", "lost"], False),
-        (["start", "failed"], False),
+        (["start"], False),
+        (["start", "seen"], True),
+        (["seen", "lost"], False),
+        (["seen", "failed"], False),
     ],
     ids=str,
 )
-def test_a_watch_is_whole_if_nothing_of_it_is_missing(events: list[str], *, is_whole: bool) -> None:
+def test_a_watch_is_whole_if_it_has_seen_torch_and_nothing_is_missing(events: list[str], *, is_whole: bool) -> None:
     made = report()
     for event in events:
         made.take({"event": event, "pid": 1})
     assert made.is_whole is is_whole
+
+
+def seen(pid: int, steps: int, **facts: object) -> dict[str, object]:
+    facts = {"optimizers": ["AdamW"], "parts": ["DataLoader"], "first_nan": False, "versions": {}} | facts
+    return {"event": "seen", "pid": pid, "rank": pid, "steps": steps, "inspected": 7, **facts}
+
+
+def summary(*events: dict[str, object], command: tuple[str, ...] = (), only: tuple[str, ...] = ()) -> list[str]:
+    made = Report(load(), lambda *_: None, only=only)
+    for event in events:
+        made.take(event)
+    return list(format_summary(made, command, 1000))
+
+
+def test_without_a_finding_it_says_what_was_inspected_and_what_no_check_sees() -> None:
+    started = [{"event": "start", "pid": pid} for pid in (1, 2, 3)]
+    command = ("torchrun", "--nproc-per-node", "2", "train.py", "--rate", "0.1")
+    first, unseen, following = summary(*started, seen(1, 1), seen(1, 60), seen(2, 60), command=command)
+    assert first.startswith("repros: no finding: 60 steps of AdamW in 2 ranks, 7 inspected in full; ")
+    assert "(no scheduler, GradScaler, --first-nan, lightning, " in first
+    assert "metrics" in unseen
+    assert following.endswith("  repros compare --ranks 1,2 -- python train.py --rate 0.1")
+
+
+def test_only_the_chosen_checks_are_counted() -> None:
+    (alone, *_) = summary(seen(1, 60, parts=["GradScaler"]), only=("scaler", "order"))
+    assert alone.endswith("; 2 checks, 1 more do not apply (no DataLoader)")
+    (used, *_) = summary(seen(1, 60, versions={"pytorch-lightning": "2"}), only=("rate_not_set",))
+    assert used.endswith("; 1 check")
+
+
+def test_a_program_without_torch_or_steps_was_not_found_healthy() -> None:
+    start = {"event": "start", "pid": 1}
+    assert summary(start) == ["repros: nothing was watched: no torch was imported in 1 process"]
+    (line,) = summary(start, seen(1, 0))
+    assert line.startswith("repros: no finding: no step of an optimizer in 1 process; ")
+    raised = RAISED | {"type": "ModuleNotFoundError", "bases": [], "message": "No module named 'torch'", "frames": []}
+    made = report()
+    made.take({"event": "raised", "pid": 1, "rank": None, "chain": [raised], "versions": {}})
+    made.finish()
+    assert [*format_summary(made)][-1].endswith("--python PATH")
 
 
 def test_a_long_message_ends_at_a_word() -> None:

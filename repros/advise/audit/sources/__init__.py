@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 
@@ -22,6 +23,8 @@ _EXPECTED = (
     "requirements, a pyproject.toml, a lock of uv, Poetry or PDM, a pylock.toml, the output of 'pip list', "
     "'conda list' or 'conda env export', or the environment of an issue; 'pip freeze > requirements.txt' makes one"
 )
+_OF_REQUIREMENTS = ("*requirements*", "*constraints*", "*.in")
+"""Names of files that are requirements if one of their lines is."""
 _CONTENT = re.compile(r"^\s*[^#\s]", re.MULTILINE)
 """A line that is no comment."""
 
@@ -52,7 +55,8 @@ def _read(file: Path, find_releases: FindReleases | None) -> Subject:
     reader: Callable[[Path], Subject] = getattr(import_module(f"{__name__}.{module}"), function)
     subject = reader(file)
     number = sum(map(len, subject.constraints.values()))
-    if kind != REQUIREMENTS or (number and len(subject.unparsed) <= number):
+    is_named = any(fnmatchcase(file.name, pattern) for pattern in _OF_REQUIREMENTS)
+    if kind != REQUIREMENTS or (number and (is_named or len(subject.unparsed) <= number)):
         return subject
     # Most lines are no requirements: an issue, or the environment block of one.
     stated = read_stated(file, find_releases) if find_releases else None

@@ -1,4 +1,4 @@
-"""The kinds of files with dependencies, told apart by name and, for other names and standard input, by content."""
+"""The kinds of files with dependencies, recognised by name and, for other names and standard input, by content."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def listen(watch: Watch) -> None:
     """Record what this process trains, as the request in its folder of events says."""
+    from repros.diagnose.compare.inside.larger_batches import enlarge_batches
     from repros.diagnose.compare.inside.recorder import Recorder
     from repros.diagnose.compare.inside.request import read_request
 
@@ -26,6 +27,8 @@ def listen(watch: Watch) -> None:
     request = read_request(watch.options.folder)
     if request.seed is not None:
         _seed(request.seed)
+    if request.batch_factor > 1:
+        enlarge_batches(request.batch_factor)
     Recorder(watch, request).listen()
 
 

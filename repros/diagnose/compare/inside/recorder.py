@@ -2,7 +2,8 @@
 
 A step's event has its number, the optimizer's number, for each group of parameters the options (learning rate and
 others) and the names, the passes before it (`calls.Pass`), and by parameter's name the summaries of the optimizer's
-state and the parameters before, of the gradients that it used, and of the parameters and all modules' buffers after it.
+state and the parameters before, of the gradients that it used, of those before a clipping (`unclipped`), and of the
+parameters and all modules' buffers after it.
 `kind` is `step` or `backward`: in a program without a step, each backward counts as one. An event of the kind
 `evaluation` has the passes that were not trained on since the previous event, with the parameters and buffers of their
 modules at the first of them; `results` has the results that :mod:`.results` has collected since that event; and `end`,
@@ -56,6 +57,8 @@ class Recorder:
         self._number = 0
         self._backwards = 0
         self._step: dict[str, object] | None = None
+        self._unclipped: dict[str, Summary | None] = {}
+        """The gradients before the first clipping since the last step, by parameter's name."""
         self._seeds = 0 if request.seed is None else -1
         """How often the program has seeded torch, without the request's seed."""
         self._is_compiled = False
@@ -66,7 +69,7 @@ class Recorder:
         """Listen to the observations of this process."""
         for name in ("before_backward", "differentiating", "after_backward", "before_step", "after_step"):
             self._watch.listen(name, getattr(self, f"_{name}"))
-        for name in ("compiles", "seeded", "handed", "made", "loaded", "logged"):
+        for name in ("compiles", "seeded", "handed", "made", "loaded", "logged", "clipping"):
             self._watch.listen(name, getattr(self, f"_{name}"))
         self._watch.listen("ends", self._finish)
         scores.listen(self._watch, self._scored)
@@ -156,6 +159,10 @@ class Recorder:
             self._write_between()
             self._write("backward", self._backwards, {**fields, "buffers": _summaries(self._names.buffers())})
 
+    def _clipping(self, *_: object) -> None:
+        if not self._unclipped and not self._is_over(self._number):
+            self._unclipped = _gradients(self._named(self._names.parameters()))
+
     def _is_over(self, number: int) -> bool:
         return self._most is not None and number >= self._most
 
@@ -181,6 +188,10 @@ class Recorder:
         parameters = self._named(parameters_of(optimizer))
         if step.pop("has_backward"):  # the step itself has called forward and backward, in a closure
             step["gradients"] = _gradients(parameters)
+        unclipped, self._unclipped = self._unclipped, {}
+        if unclipped:
+            used = _gradients(parameters)
+            step["unclipped"] = {name: unclipped.get(name, summary) for name, summary in used.items()}
         step["after"] = _summaries(parameters)
         step["buffers"] = _summaries(self._names.buffers())
         step["passes"] = self._calls.take()

@@ -19,6 +19,8 @@ class Request(NamedTuple):
     """The most steps of each process; None for all."""
     seed: int | None = None
     """The seed of Python's, NumPy's and torch's generators as they are imported; a program may seed them again."""
+    batch_factor: int = 1
+    """By how much the batches of the program's loaders are larger than it asks for."""
 
 
 def write_request(folder: str, request: Request) -> None:

@@ -12,6 +12,8 @@ class Check(NamedTuple):
     """The name in findings, in a header's `finds`, and in `--only` and `--skip`."""
     about: str
     """What has happened, in a clause."""
+    fix: str = ""
+    """What to do about it; empty if each documented failure with this finding has its own."""
 
 
 def first_words(name: str) -> set[str]:

@@ -5,7 +5,8 @@ Events: `finding` (of a check), `digest` (norms and sums of one rank to be compa
 different on each: `wanted`), `waiting` and `moved` (this process makes no progress, and makes progress again),
 `stepping` (the first optimizer step), `eighth_step` and `communicated` (norms of an optimizer's parameters and
 gradients at its eighth step, and that a tensor was sent to other ranks), `trained_on` (a pass over a loader whose
-workers write facts), `raised` (the exception chain that ends the process), `failed` (an error of the watch itself).
+workers write facts), `seen` (what the checks were shown so far), `raised` (the exception chain that ends the process),
+`failed` (an error of the watch itself).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MOST_FAILURES = 20
 """Failures of the watch itself in one process after which it stops observing there."""
 
 _ENCODER = json.JSONEncoder(default=str)
-_WITH_VERSIONS = {"finding", "digest", "changed", "fact", "eighth_step", "raised", "waiting", "echo"}
+_WITH_VERSIONS = {"finding", "digest", "changed", "fact", "eighth_step", "raised", "waiting", "echo", "seen"}
 _PACKAGES = (
     *("torch", "lightning", "pytorch_lightning", "torchmetrics"),
     *("accelerate", "transformers", "peft", "trl", "datasets", "bitsandbytes"),

@@ -18,7 +18,7 @@ from repros.simulated_gpus.import_hooks import when_imported
 
 OBSERVERS = (
     *("compiling", "backward", "optimizers", "replicas", "modules", "loaders", "collectives"),
-    *("calls", "accelerators", "adapters", "initialisation"),
+    *("calls", "accelerators", "adapters", "initialisation", "coverage"),
 )
 """The kinds of observation, each a module of `observe/` with a function `attach(watch)`."""
 

@@ -25,6 +25,8 @@ class Dropout(NamedTuple):
     """The call as it is written."""
     probability: float | str
     """A number, or the name of the module's attribute with it."""
+    place: str = ""
+    """`file:line function` of the call."""
 
     def rate(self, module: Module) -> float:
         """Return the rate of a module's dropout; 0 if it is unknown."""
@@ -57,7 +59,11 @@ def unconditional_dropout(kind: type) -> Dropout | None:
     except (OSError, TypeError, SyntaxError):
         return None
     words = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
-    return None if "training" in words else next(_calls(tree, getattr(forward, "__globals__", {})), None)
+    if "training" in words:
+        return None
+    code = inspect.unwrap(forward).__code__  # of which `getsource` gives the source, too
+    ast.increment_lineno(tree, code.co_firstlineno - 1)
+    return next(_calls(tree, getattr(forward, "__globals__", {}), code.co_filename), None)
 
 
 def _is_torch(kind: type) -> bool:
@@ -69,7 +75,7 @@ def _names(function: object) -> tuple[str, ...]:
     return names
 
 
-def _calls(tree: ast.AST, scope: Mapping[str, object]) -> Iterator[Dropout]:
+def _calls(tree: ast.AST, scope: Mapping[str, object], file: str) -> Iterator[Dropout]:
     from torch.nn import functional
 
     for node in ast.walk(tree):
@@ -90,7 +96,7 @@ def _calls(tree: ast.AST, scope: Mapping[str, object]) -> Iterator[Dropout]:
             continue
         probability = _probability(given)
         if probability is not None:
-            yield Dropout(ast.unparse(node), probability)
+            yield Dropout(ast.unparse(node), probability, f"{file}:{node.lineno} forward")
 
 
 def _probability(node: ast.AST) -> float | str | None:

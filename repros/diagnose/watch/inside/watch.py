@@ -112,12 +112,22 @@ class Watch:
             listeners.append(listener)
             self._connect(observation)
 
+    def listen_to(self, check: object, *observations: str) -> None:
+        """Call the methods of a check, once with each further observation of the same name."""
+        for observation in observations:
+            self.listen(observation, getattr(check, observation))
+
     def ignore(self, observation: str, listener: Listener) -> None:
         """Remove `listener` until it listens again: a check that waits for nothing costs nothing."""
         listeners = self._listeners.get(observation, [])
         if listener in listeners:
             listeners.remove(listener)
             self._connect(observation)
+
+    def ignore_from(self, check: object, *observations: str) -> None:
+        """Remove the methods of a check that :meth:`listen_to` has added."""
+        for observation in observations:
+            self.ignore(observation, getattr(check, observation))
 
     def observe(self, observation: str, observer: Listener) -> None:
         """Call `observer`, which makes observations itself, with each observation of that name, for good."""

@@ -160,7 +160,8 @@ def main():
                 loss = nn.functional.mse_loss(net(inputs), targets)
             (loss / (1 if word("undivided") else len(passes))).backward()
         if word("clip"):
-            nn.utils.clip_grad_norm_(net.parameters(), 0.5, foreach=word("clip") == "foreach")
+            clipped = nn.Linear(1, 1) if word("clip") == "other" else net
+            nn.utils.clip_grad_norm_(clipped.parameters(), 0.5, foreach=word("clip") == "foreach")
         optimizer.step()
         scheduler.step()
         report(loss, world)

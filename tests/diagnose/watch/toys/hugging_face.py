@@ -126,7 +126,16 @@ def call_gpt(mask, **given):
     return model, mask
 
 
+def learn_gpt(ids, labels, mask=None):
+    config = GPT2Config(vocab_size=64, n_positions=16, n_embd=8, n_layer=1, n_head=1, pad_token_id=0)
+    GPT2LMHeadModel(config)(input_ids=ids, labels=labels, attention_mask=mask).loss.backward()
+
+
 def failing(folder):
+    ids = torch.randint(1, 64, (2, 12))
+    for _ in range(3):
+        learn_gpt(ids[:, :-1], ids[:, 1:])
+        learn_gpt(ids, ids, torch.zeros_like(ids))
     collate([{"input_ids": [3, 2]}, {"input_ids": [3, 4, 2]}], pad="</s>")
     collate([{"input_ids": [3, 4, 2], "labels": [-100, 4, 2]}])
     tokenizer = new_tokenizer()
@@ -172,6 +181,11 @@ def healthy_tokens():
 
 def healthy(folder):
     healthy_tokens()
+    ids = torch.randint(1, 64, (2, 12))
+    padded = torch.where(torch.arange(12) < 9, ids, 0)
+    for _ in range(3):
+        learn_gpt(ids, ids)
+        learn_gpt(padded, torch.where(padded > 0, padded, -100), (padded > 0).long())
     new_trainer(folder, arguments={"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 2}).train()
     new_trainer(folder, arguments={"lr_scheduler_type": "constant"}).train()
     some, ignored = ({"x": torch.ones(1), "labels": torch.tensor([-100, label])} for label in (1, -100))

@@ -157,6 +157,27 @@ def shared_by_accelerate(rank):
             step(model, optimizer, x, y)
 
 
+# Which loss.
+
+
+def train_on_half_of_the_loss(divide):
+    model = wrapped()
+    optimizer = optimizer_of(model)
+    for x, y in DataLoader(DATA, 4, sampler=DistributedSampler(DATA)):
+        optimizer.zero_grad()
+        divide(functional.cross_entropy(model(x), y)).backward()
+        optimizer.step()
+
+
+def divided_by_ranks(rank):
+    world_size = distributed.get_world_size()
+    train_on_half_of_the_loss(lambda loss: loss / world_size)
+
+
+def half_of_a_loss(rank):
+    train_on_half_of_the_loss(lambda loss: 0.5 * loss)
+
+
 # What is exchanged.
 
 

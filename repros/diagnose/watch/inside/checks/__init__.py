@@ -22,16 +22,24 @@ FAMILIES = {
     ),
     "torch_nn": (
         *("weight_unconnected", "layer_cut_off", "eval_mode", "evaluated_in_train_mode", "train_not_called"),
-        *("loss_broadcast", "nothing_loaded", "kept_weights_changed", "average_not_updated", "copy_runs_original"),
+        *(
+            "labels_shifted_twice",
+            "loss_broadcast",
+            "nothing_loaded",
+            "kept_weights_changed",
+            "average_not_updated",
+            "copy_runs_original",
+        ),
     ),
     "torch_optim": (
         *("steps_without_gradients", "weights_not_finite", "gradients_not_zeroed", "clipped_too_late"),
         *("optimizer_remade", "state_strides", "rate_reset", "schedule_not_stepped"),
+        *("schedule_moved_often", "clipped_nothing", "loss_divided_by_ranks"),
     ),
     "torch_amp": ("scaler_skips_steps",),
-    "torch_data": ("epoch_not_set", "order_repeated", "stream_begun_twice"),
+    "torch_data": ("epoch_not_set", "order_repeated", "stream_begun_twice", "validation_cut"),
     "numerics": ("nan_output",),
-    "lightning": ("fit_without_steps", "rate_not_set", "saved_later_weights"),
+    "lightning": ("fit_without_steps", "rate_not_set", "saved_later_weights", "score_logged_as_mean"),
     "accelerate": (
         *("clipped_while_accumulating", "gathered_after_the_loop", "state_loaded_before_prepare"),
         "inputs_on_other_device",

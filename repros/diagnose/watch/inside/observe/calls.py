@@ -80,6 +80,12 @@ def _filled_adapter(args: Args, kwargs: Kwargs) -> Any:
     return argument(args, kwargs, 0, "model"), name or "default", state
 
 
+def _logged(args: Args, kwargs: Kwargs) -> Any:
+    on_epoch = 6
+    places = (1, "name"), (2, "value"), (on_epoch, "on_epoch")
+    return (args[0], *(argument(args, kwargs, *place) for place in places))
+
+
 def _derived(method: str) -> Facts:
     return lambda args, kwargs: (argument(args, kwargs, 0, "dataset"), method)
 
@@ -168,12 +174,14 @@ CALLS = (
                 *(f"{package}.callbacks.model_checkpoint", "ModelCheckpoint._save_topk_checkpoint", "scored"),
                 facts=lambda args, _: args[:2],
             ),
+            ObservedCall(f"{package}.core.module", "LightningModule.log", "logging", facts=_logged),
             ObservedCall(
                 *(f"{package}.tuner.lr_finder", "_lr_find", "", "rate_found"),
                 facts=lambda args, kwargs: (*_only((0, "trainer"), (1, "model"))(args, kwargs), kwargs),
             ),
         )
     ),
+    ObservedCall("torchmetrics.metric", "Metric.forward", "", "metric_called", result=True),
     # accelerate.
     ObservedCall("accelerate.accelerator", "Accelerator.prepare", after="objects_prepared"),
     ObservedCall(

@@ -100,8 +100,7 @@ class _LateZeroing:
         optimizer = getattr(optimizer, "optimizer", optimizer)
         self._lost.pop(optimizer, None)
         self._waiting[optimizer] = self._waiting.get(optimizer, 0) + 1
-        self._watch.listen("zeroing", self.zeroing)
-        self._watch.listen("before_step", self.before_step)
+        self._watch.listen_to(self, "zeroing", "before_step")
 
     def zeroing(self, list_parameters: Callable[[], list[Parameter]]) -> None:
         zeroed = {id(parameter) for parameter in list_parameters() if parameter.grad is not None}
@@ -114,8 +113,7 @@ class _LateZeroing:
         self._waiting.pop(optimizer, None)
         waits, place = self._lost.pop(optimizer, (0, None))
         if not self._waiting and not self._lost:
-            self._watch.ignore("zeroing", self.zeroing)
-            self._watch.ignore("before_step", self.before_step)
+            self._watch.ignore_from(self, "zeroing", "before_step")
         if waits:
             text = (
                 f"the gradients of {waits} micro-batch{'es' if waits > 1 else ''} are zeroed, although the optimizer"

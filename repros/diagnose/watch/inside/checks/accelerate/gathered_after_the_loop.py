@@ -85,8 +85,7 @@ class _Gathered:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     gathered = _Gathered(watch)
-    watch.listen("loader_ended", gathered.loader_ended)
-    watch.listen("gathered_for_metrics", gathered.gathered_for_metrics)
+    watch.listen_to(gathered, "loader_ended", "gathered_for_metrics")
 
 
 def _pass_over(loader: DataLoaderShard | DataLoaderDispatcher) -> _UnevenPass | None:

@@ -179,11 +179,9 @@ def listen(watch: Watch) -> None:
     watch.listen("checkpoint_loaded", loaded.checkpoint_loaded)
     watch.listen("ends", loaded.judge)
     watch.listen("state_loading", loaded.forget)  # not `loading`: `prepare` itself loads an optimizer's state
-    for name in ("skipping", "skipped"):
-        watch.listen(name, getattr(skipped, name))
+    watch.listen_to(skipped, "skipping", "skipped")
     watch.listen("checkpoint_loaded", skipped.forget)
-    for name in ("schedule_stepped", "ends"):
-        watch.listen(name, getattr(schedules, name))
+    watch.listen_to(schedules, "schedule_stepped", "ends")
 
 
 def _length(scheduler: LRScheduler) -> int | None:

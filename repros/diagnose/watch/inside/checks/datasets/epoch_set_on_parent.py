@@ -186,11 +186,9 @@ class _Mapped:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     streams, splits, mapped = _Streams(watch), _Splits(watch), _Mapped(watch)
-    for name in ("stream_derived", "stream_epoch_set", "stream_begins"):
-        watch.listen(name, getattr(streams, name))
+    watch.listen_to(streams, "stream_derived", "stream_epoch_set", "stream_begins")
     watch.listen("pass_begins", streams.stream_begins)  # its workers read it, each in a process of its own
-    for name in ("rows_split", "rows_shuffled", "rows_selected"):
-        watch.listen(name, getattr(splits, name))
+    watch.listen_to(splits, "rows_split", "rows_shuffled", "rows_selected")
     watch.listen("replica", splits.write)
     watch.listen("rows_mapped", mapped.rows_mapped)
 

@@ -96,11 +96,8 @@ class _Scores:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     saving, scores = _Saving(watch), _Scores(watch)
-    watch.listen("made", saving.made)
-    watch.listen("submitted", saving.submitted)
-    watch.listen("saving", saving.saving)
-    watch.listen("validated", scores.validated)
-    watch.listen("scored", scores.scored)
+    watch.listen_to(saving, "made", "submitted", "saving")
+    watch.listen_to(scores, "validated", "scored")
 
 
 def _validation_metrics(trainer: Trainer) -> set[str]:

@@ -52,12 +52,32 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("nan_batch", "the data was not finite"),
-    Check("nan_output", "a module, or the code between two, gave values that are not finite for finite inputs"),
-    Check("nan_loss", "the loss is not finite, although all modules gave finite values"),
-    Check("nan_gradient", "a gradient is not finite, although the loss is"),
-    Check("nan_step", "an optimizer's step made a parameter not finite"),
-    Check("nan_weight", "a parameter or buffer was not finite before any step"),
+    Check("nan_batch", "the data was not finite", "clean the data: the batch itself is not finite"),
+    Check(
+        "nan_output",
+        "a module, or the code between two, gave values that are not finite for finite inputs",
+        "keep the input of this operation in its domain, such as an `eps` in a division, logarithm or root",
+    ),
+    Check(
+        "nan_loss",
+        "the loss is not finite, although all modules gave finite values",
+        "keep the input of this operation in its domain, such as `clamp(min=eps)` before a logarithm",
+    ),
+    Check(
+        "nan_gradient",
+        "a gradient is not finite, although the loss is",
+        "keep the input away from the point without a derivative: an `eps` in the root, a safe value before `where`",
+    ),
+    Check(
+        "nan_step",
+        "an optimizer's step made a parameter not finite",
+        "lower the rate, or an `eps` that the dtype can hold",
+    ),
+    Check(
+        "nan_weight",
+        "a parameter or buffer was not finite before any step",
+        "initialise or load the parameter before the first step",
+    ),
 )
 
 _NAMES = {
@@ -98,15 +118,13 @@ class _First:
         """The range of the outermost module's output in the last step with a finite loss."""
 
     def listen(self) -> None:
-        for name in _OBSERVED:
-            self._watch.listen(name, getattr(self, name))
+        self._watch.listen_to(self, *_OBSERVED)
         when_imported("torch.nn.modules.module", self._calls.on)
 
     def _stop(self) -> None:
         self._calls.off()
         self._calls.forget()
-        for name in _OBSERVED:
-            self._watch.ignore(name, getattr(self, name))
+        self._watch.ignore_from(self, *_OBSERVED)
 
     def compiles(self) -> None:
         self._calls.follow_compiled()

@@ -102,8 +102,7 @@ class _FirstPasses:
         made = _Pass(tuner)
         if made.layers and not any(getattr(layer, "disable_adapters", False) for layer in made.layers.values()):
             self._passes = [*self._passes[-3:], made]
-            for name in ("calling", "adapted_gave", "differentiating", "after_backward"):
-                self._watch.listen(name, getattr(self, name))
+            self._watch.listen_to(self, "calling", "adapted_gave", "differentiating", "after_backward")
 
     def calling(self, module: Module) -> None:
         for one in self._passes:
@@ -127,8 +126,7 @@ class _FirstPasses:
     def after_backward(self) -> None:
         passes, self._passes = [one for one in self._passes if one.is_over], []
         frozen, self._frozen = self._frozen, []
-        for name in ("calling", "adapted_gave", "differentiating", "after_backward"):
-            self._watch.ignore(name, getattr(self, name))
+        self._watch.ignore_from(self, "calling", "adapted_gave", "differentiating", "after_backward")
         for tuner in frozen:
             count = sum(1 for layer in adapted_layers(tuner) for _ in adapter_parameters(layer))
             text = (
@@ -212,10 +210,8 @@ class _Held:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     trained, held = _FirstPasses(watch), _Held(watch)
-    watch.listen("kbit_prepared", trained.kbit_prepared)
-    watch.listen("adapted_fed", trained.adapted_fed)
-    watch.listen("adapted_fed", held.adapted_fed)
-    watch.listen("made", held.made)
+    watch.listen_to(trained, "kbit_prepared", "adapted_fed")
+    watch.listen_to(held, "adapted_fed", "made")
 
 
 def _active(layer: BaseTunerLayer) -> list[str]:

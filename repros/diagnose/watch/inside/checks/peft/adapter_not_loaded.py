@@ -73,8 +73,7 @@ class _Loaded:
             for key, parameter in model.named_parameters():
                 if f".{name}" in key and key not in missing:
                     self._unused[id(parameter)] = weakref.ref(parameter)
-            for observation in ("adapted_fed", "calling"):
-                self._watch.listen(observation, getattr(self, observation))
+            self._watch.listen_to(self, "adapted_fed", "calling")
             return
         own = next((key for key, _ in model.named_parameters() if f".{name}" in key), "none")
         text = (
@@ -180,8 +179,7 @@ class _Switched:
         )
         may_be_over = is_frozen and self._watch.count("before_step") > 0
         self._suspects.append((weakref.ref(model), changed, text, may_be_over))
-        for observation in ("adapted_fed", "before_step"):
-            self._watch.listen(observation, getattr(self, observation))
+        self._watch.listen_to(self, "adapted_fed", "before_step")
 
     def adapter_set(self, model: PeftModel) -> None:
         self._suspects = [one for one in self._suspects if model not in _of(one[0]())]
@@ -199,8 +197,7 @@ class _Switched:
 
     def _judge(self, **details: Any) -> None:
         suspects, self._suspects = self._suspects, []
-        for observation in ("adapted_fed", "before_step"):
-            self._watch.ignore(observation, getattr(self, observation))
+        self._watch.ignore_from(self, "adapted_fed", "before_step")
         for _, changed, text, _ in suspects:
             present = [(reference(), was) for reference, was in changed]
             if all(parameter is None or parameter.requires_grad is not was for parameter, was in present):
@@ -210,10 +207,8 @@ class _Switched:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     loaded, saved, switched = _Loaded(watch), _Saved(watch), _Switched(watch)
-    for name in ("adapter_filled", "adapting", "adapted", "ends"):
-        watch.listen(name, getattr(loaded, name))
-    for name in ("adapter_loading", "adapter_loaded", "adapter_set", "ends"):
-        watch.listen(name, getattr(switched, name))
+    watch.listen_to(loaded, "adapter_filled", "adapting", "adapted", "ends")
+    watch.listen_to(switched, "adapter_loading", "adapter_loaded", "adapter_set", "ends")
     watch.listen("adapters_saved", saved.adapters_saved)
 
 

@@ -64,5 +64,4 @@ class _Merged:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     merged = _Merged(watch)
-    watch.listen("merging", merged.merging)
-    watch.listen("merged", merged.merged)
+    watch.listen_to(merged, "merging", "merged")

@@ -144,8 +144,7 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     tokens, heads = _Tokens(watch), _Heads(watch)
     watch.listen("tokens_added", tokens.tokens_added)
-    for name in ("head_initialised", "adapters_saved", "saving", "ends"):
-        watch.listen(name, getattr(heads, name))
+    watch.listen_to(heads, "head_initialised", "adapters_saved", "saving", "ends")
     watch.listen("tensors_saved", heads.saving)
 
 

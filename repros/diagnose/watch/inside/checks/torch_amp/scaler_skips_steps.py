@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("scaler_skips_steps", "GradScaler skips all steps, since the gradients are infinite"),
+    Check(
+        "scaler_skips_steps",
+        "GradScaler skips all steps, since the gradients are infinite",
+        "find the origin of the infinite gradients by `repros watch --first-nan`",
+    ),
     Check("scale_left_in_gradients", "steps use gradients that GradScaler's scale is still in"),
 )
 
@@ -67,8 +71,7 @@ class _Skipped:
         self._scaler = weakref.ref(scaler)
         if not self._is_listening:  # else it would cost something in each step of programs without a scaler
             self._is_listening = True
-            self._watch.listen("before_step", self.before_step)
-            self._watch.listen("after_step", self.after_step)
+            self._watch.listen_to(self, "before_step", "after_step")
         if inner not in self._counts or not scaler.is_enabled():
             return
         if self._counts[inner] >= _SKIPPED:
@@ -143,7 +146,5 @@ class _Left:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     skipped, left = _Skipped(watch), _Left(watch)
-    for name in ("made", "scaler_steps"):
-        watch.listen(name, getattr(skipped, name))
-    for name in ("scaling", "scale_asked", "scaler_steps"):
-        watch.listen(name, getattr(left, name))
+    watch.listen_to(skipped, "made", "scaler_steps")
+    watch.listen_to(left, "scaling", "scale_asked", "scaler_steps")

@@ -103,5 +103,4 @@ class _Trained(NamedTuple):
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     checks = _Order(watch)
-    watch.listen("drawn", checks.drawn)
-    watch.listen("epoch_set", checks.epoch_set)
+    watch.listen_to(checks, "drawn", "epoch_set")

@@ -44,8 +44,16 @@ if TYPE_CHECKING:
     from torch.utils.data._utils.worker import WorkerInfo
 
 CHECKS = (
-    Check("order_repeated", "a loader draws the same random order for two epochs"),
-    Check("draws_repeated", "a seed is set again and again in a training, which repeats its random numbers"),
+    Check(
+        "order_repeated",
+        "a loader draws the same random order for two epochs",
+        "seed once, before the first epoch; a generator given to the loader is seeded once as well",
+    ),
+    Check(
+        "draws_repeated",
+        "a seed is set again and again in a training, which repeats its random numbers",
+        "seed once, before the training",
+    ),
     Check("draws_repeated_by_workers", "the workers of a loader draw the same random numbers"),
 )
 
@@ -184,8 +192,7 @@ def _listen_in_workers(watch: Watch) -> None:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     orders, seeds = _Orders(watch), _Seeds(watch)
-    for name in ("ordered", "fetched", "before_backward", "after_step"):
-        watch.listen(name, getattr(orders, name))
+    watch.listen_to(orders, "ordered", "fetched", "before_backward", "after_step")
     watch.listen("seeded", seeds.seeded)
     for name in ("loading", "state_loading"):
         watch.listen(name, orders.forget)

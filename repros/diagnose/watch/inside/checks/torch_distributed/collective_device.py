@@ -34,7 +34,11 @@ CHECKS = (
     Check("collective_device_metric", "the state of one of torchmetrics' metrics"),
     Check("collective_device_logged", "a value that was logged with Lightning's `sync_dist`"),
     Check("collective_device_count", "the number of samples that Lightning keeps for such a value"),
-    Check("collective_device", "any other tensor"),
+    Check(
+        "collective_device",
+        "any other tensor",
+        "move the tensor to the device of the process group's backend before the collective",
+    ),
 )
 
 

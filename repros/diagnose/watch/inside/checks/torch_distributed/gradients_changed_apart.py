@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("gradients_changed_apart", "gradients that agreed between ranks after the backward differ at the step"),
+    Check(
+        "gradients_changed_apart",
+        "gradients that agreed between ranks after the backward differ at the step",
+        "make the change from values that all ranks share, such as a clip by a norm that was reduced over them",
+    ),
 )
 
 
@@ -85,8 +89,7 @@ class _Changes:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     changes = _Changes(watch)
-    for name in ("made", "after_inspected_backward"):
-        watch.listen(name, getattr(changes, name))
+    watch.listen_to(changes, "made", "after_inspected_backward")
 
 
 def _gradients(optimizer: Optimizer) -> dict[str, Tensor]:

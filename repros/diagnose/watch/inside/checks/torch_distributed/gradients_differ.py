@@ -50,9 +50,21 @@ CHECKS = (
     Check("gradients_differ_unfrozen", "parameters were frozen when it was wrapped, and are trained now"),
     Check("gradients_differ_no_sync", "only the forward ran under `no_sync`"),
     Check("gradients_differ_checkpointed", "reentrant checkpoints ran in that backward, which DDP reduces only once"),
-    Check("gradients_differ_changed", "they agreed after the backward, and the program changed them before the step"),
-    Check("gradients_differ", "any other cause"),
-    Check("parameters_differ", "the parameters differ, although their gradients agreed"),
+    Check(
+        "gradients_differ_changed",
+        "they agreed after the backward, and the program changed them before the step",
+        "make the change from values that all ranks share, such as a clip by a norm that was reduced over them",
+    ),
+    Check(
+        "gradients_differ",
+        "any other cause",
+        "call the wrapped module itself, and run forward and backward in the same context on all ranks",
+    ),
+    Check(
+        "parameters_differ",
+        "the parameters differ, although their gradients agreed",
+        "give the optimizers of all ranks the same options and states, and write weights on all ranks alike",
+    ),
     Check("no_sync_too_late", "`no_sync` was entered after the forward, so the backward is reduced all the same"),
 )
 
@@ -92,8 +104,7 @@ class _Agreement:
 
     def replica(self, *_: object) -> None:
         """Listen from the first replica on."""
-        for name in ("calling", "before_backward", "inner_backward", "after_inspected_backward"):
-            self._watch.listen(name, getattr(self, name))
+        self._watch.listen_to(self, "calling", "before_backward", "inner_backward", "after_inspected_backward")
 
     def inner_backward(self) -> None:
         self._inner += 1

@@ -46,8 +46,16 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("ranks_fed_alike", "two ranks of a replicated module are trained on the same data"),
-    Check("ranks_not_reduced", "ranks train copies of one model without a wrapper and without communication"),
+    Check(
+        "ranks_fed_alike",
+        "two ranks of a replicated module are trained on the same data",
+        "shard the data: `DataLoader(data, sampler=DistributedSampler(data))`, or seed the data by rank",
+    ),
+    Check(
+        "ranks_not_reduced",
+        "ranks train copies of one model without a wrapper and without communication",
+        "wrap the model in DistributedDataParallel, or all_reduce each gradient before the step",
+    ),
 )
 
 _STEPS = (1, 2, 4, 8)

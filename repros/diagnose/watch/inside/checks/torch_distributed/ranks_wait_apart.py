@@ -43,7 +43,11 @@ CHECKS = (
     Check("ranks_wait_apart_saving", "a rank is in Lightning's `save_checkpoint`"),
     Check("ranks_wait_apart_logging", "a rank is in Lightning's `log` with `sync_dist`"),
     Check("ranks_wait_apart_epoch", "a rank reduces what Lightning has logged in an epoch"),
-    Check("ranks_wait_apart", "the ranks wait anywhere else"),
+    Check(
+        "ranks_wait_apart",
+        "the ranks wait anywhere else",
+        "let all ranks make the same collectives in the same order: none only under `if rank == 0`",
+    ),
 )
 
 PERIOD, STILL = 5.0, 20.0

@@ -43,8 +43,16 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader, Sampler
 
 CHECKS = (
-    Check("share_repeated", "two ranks are trained on the same shard of the data"),
-    Check("share_of_other_order", "the sharding samplers of ranks shuffle with different seeds"),
+    Check(
+        "share_repeated",
+        "two ranks are trained on the same shard of the data",
+        "give each rank its own part: `DistributedSampler(data, num_replicas=world_size, rank=rank)`",
+    ),
+    Check(
+        "share_of_other_order",
+        "the sharding samplers of ranks shuffle with different seeds",
+        "give DistributedSampler the same `seed` on all ranks; it shards after the shuffle",
+    ),
     Check("share_of_other_data", "the samplers of ranks shard different data"),
     Check("share_of_share", "the loader is sharded twice"),
 )
@@ -130,8 +138,7 @@ class _Shares:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     shares = _Shares(watch)
-    watch.listen("drawn", shares.drawn)
-    watch.listen("prepared_loader", shares.prepared_loader)
+    watch.listen_to(shares, "drawn", "prepared_loader")
 
 
 def _shares_of(sampler: Sampler) -> int:

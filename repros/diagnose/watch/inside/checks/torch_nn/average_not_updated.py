@@ -1,21 +1,23 @@
-"""An average of weights is updated before it is used.
+"""An average of weights is updated after each step, and before it is used.
 
 ## What it does
-Reports `average_not_updated` when a `torch.optim.swa_utils.AveragedModel` is called that was neither updated nor
-loaded, although an optimizer has taken eight steps since it was made.
+`average_not_updated`: reports a `torch.optim.swa_utils.AveragedModel` that is called and was neither updated nor
+loaded, although an optimizer has taken eight steps since it was made. `average_before_step`: reports such a model, or a
+copy of a network that was put in eval mode or loaded before the training, whose weights change four times in a row
+between a backward and the step that uses it.
 
 ## Why is this bad?
-The averaged model has its initial weights.
+The averaged model has its initial weights, or averages each step one step late and never sees the last.
 
 ## Example
 A training loop without `averaged.update_parameters(model)`.
 
 ## Known misses
-Averages that were updated once, or whose count of updates came from a checkpoint. Averages of other classes, and those
-that the program computes itself.
+Averages that were updated once, or whose count of updates came from a checkpoint. Averages in a list or dict, and those
+that are written through `.data`.
 
 ## Cost
-One read of a counter for the first such call.
+One read of a counter for the first such call; in the first steps, two versions of a weight for each average.
 """
 
 from __future__ import annotations
@@ -24,23 +26,95 @@ import weakref
 from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
+from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.optim import Optimizer
     from torch.optim.swa_utils import AveragedModel
 
-CHECKS = (Check("average_not_updated", "an average of weights is evaluated without an update"),)
+CHECKS = (
+    Check(
+        "average_not_updated",
+        "an average of weights is evaluated without an update",
+        "`averaged.update_parameters(model)` after each step",
+    ),
+    Check(
+        "average_before_step",
+        "an average of weights is updated before the step",
+        "update the average after `optimizer.step()`",
+    ),
+)
 
 _STEPS = 8
+_TIMES = 4
+_LAST = 32
+"""The step after which a program is taken to update its average at the right time."""
+
+
+class _Early:
+    """The copies of networks, and when their weights change."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._weights: weakref.WeakKeyDictionary[Module, weakref.ref[Tensor]] = weakref.WeakKeyDictionary()
+        """The first weight of each candidate."""
+        self._versions: dict[int, int] = {}
+        """The version of each weight after the last backward, by its `id`."""
+        self._times: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
+
+    def add(self, module: Module) -> None:
+        """Take a module that may be an average."""
+        weight = next((value for value in module.parameters() if value.is_floating_point() and value.numel()), None)
+        if weight is not None and not self._watch.count("after_step"):
+            self._weights[module] = weakref.ref(weight)
+            self._watch.listen("after_backward", self.after_backward)
+            self._watch.listen("before_step", self.before_step)
+
+    def switching(self, module: Module, mode: bool) -> None:
+        if self._watch.count("after_step"):
+            self._watch.ignore("switching", self.switching)
+        elif not mode:
+            self.add(module)
+
+    def after_backward(self) -> None:
+        present = [reference() for reference in self._weights.values()]
+        self._versions = {id(weight): weight._version for weight in present if weight is not None}
+
+    def before_step(self, optimizer: Optimizer, number: int) -> None:
+        held = {id(parameter) for parameter in parameters_of(optimizer)} if number == 1 else set()
+        for module, reference in list(self._weights.items()):
+            weight = reference()
+            if weight is None or id(weight) in held:
+                del self._weights[module]
+            elif weight._version == self._versions.get(id(weight), weight._version):
+                self._times[module] = 0
+            else:
+                self._times[module] = self._times.get(module, 0) + 1
+                if self._times[module] == _TIMES:
+                    name = type(module).__name__
+                    text = (
+                        f"the weights of this {name} are updated between the backward and the step: it averages the"
+                        " weights that the step is about to change"
+                    )
+                    self._watch.report("average_before_step", text, step=number, place=user_location())
+        if number >= _LAST or not self._weights:
+            self._watch.ignore("after_backward", self.after_backward)
+            self._watch.ignore("before_step", self.before_step)
 
 
 def listen(watch: Watch) -> None:
-    """Attach the check."""
+    """Attach the checks."""
+    early = _Early(watch)
     still: weakref.WeakKeyDictionary[AveragedModel, int] = weakref.WeakKeyDictionary()
     """The averages without an update, with the number of steps before they were made."""
 
     def average_made(average: AveragedModel) -> None:
         still[average] = watch.count("after_step")
+        early.add(average)
 
     def average_updated(average: AveragedModel) -> None:
         still.pop(average, None)
@@ -57,3 +131,5 @@ def listen(watch: Watch) -> None:
     watch.listen("average_made", average_made)
     watch.listen("average_updated", average_updated)
     watch.listen("average_called", average_called)
+    watch.listen("switching", early.switching)
+    watch.listen("state_loaded", lambda module, *_: early.add(module))

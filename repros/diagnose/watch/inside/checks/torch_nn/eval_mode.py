@@ -109,10 +109,7 @@ class _Modes:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     modes = _Modes(watch)
-    watch.listen("fit_begins", modes.fit_begins)
-    watch.listen("fit_ended", modes.fit_ended)
-    watch.listen("compiled", modes.compiled)
-    watch.listen("calling", modes.calling)
+    watch.listen_to(modes, "fit_begins", "fit_ended", "compiled", "calling")
 
 
 def _norms() -> tuple[type, ...]:

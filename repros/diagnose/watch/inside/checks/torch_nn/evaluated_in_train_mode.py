@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     from torch.nn import Module
     from torch.optim import Optimizer
 
-CHECKS = (Check("evaluated_in_train_mode", "a network seems to be evaluated in train mode"),)
+CHECKS = (
+    Check(
+        "evaluated_in_train_mode",
+        "a network seems to be evaluated in train mode",
+        "`model.eval()` before the evaluation, and `model.train()` after it",
+    ),
+)
 
 _EARLY = 2
 """Steps after which no program evaluates yet: a call there is one of each step."""

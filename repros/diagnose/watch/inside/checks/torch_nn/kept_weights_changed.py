@@ -43,8 +43,16 @@ if TYPE_CHECKING:
 
 CHECKS = (
     Check("kept_weights_changed", "a loaded `state_dict` is no copy and has changed with the weights"),
-    Check("kept_weights_saved", "a saved `state_dict` is no copy and has changed with the weights"),
-    Check("kept_weights_written", "a moving average is written into the weights themselves"),
+    Check(
+        "kept_weights_saved",
+        "a saved `state_dict` is no copy and has changed with the weights",
+        "keep a copy: `best = copy.deepcopy(model.state_dict())`",
+    ),
+    Check(
+        "kept_weights_written",
+        "a moving average is written into the weights themselves",
+        "keep a copy, such as `{name: value.clone() for name, value in model.state_dict().items()}`",
+    ),
 )
 
 _MOST = 1000
@@ -83,8 +91,7 @@ class _Kept:
             while len(self._taken) >= _MOST:
                 self._taken.pop(next(iter(self._taken)))
             self._taken[id(sample)] = _Taken(weakref.ref(sample), sample._version, self._steps())
-            for name in ("before_step", "after_step"):
-                self._watch.listen(name, getattr(self, name))
+            self._watch.listen_to(self, "before_step", "after_step")
 
     def _steps(self) -> int:
         return self._watch.count("after_step")
@@ -135,8 +142,7 @@ class _Kept:
     def after_step(self, *_: object) -> None:
         self._is_retaken = False
         if not self._taken:
-            for name in ("before_step", "after_step"):
-                self._watch.ignore(name, getattr(self, name))
+            self._watch.ignore_from(self, "before_step", "after_step")
         if not self._taken or self._watch.compiles:  # the steps of a compiled optimizer are not observed
             return
         written = {}
@@ -152,8 +158,7 @@ class _Kept:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     kept = _Kept(watch)
-    for name in ("state_taken", "state_loading", "saving"):
-        watch.listen(name, getattr(kept, name))
+    watch.listen_to(kept, "state_taken", "state_loading", "saving")
 
 
 def _loads_a_checkpoint() -> bool:

@@ -43,12 +43,21 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("layer_cut_off", "a layer's output is used without its graph, so the layer is never trained"),
+    Check(
+        "layer_cut_off",
+        "a layer's output is used without its graph, so the layer is never trained",
+        "leave out the `detach()`, `.data`, `.item()` or `no_grad()` between this layer and the loss",
+    ),
     Check(
         "layers_in_plain_list",
         "layers are in a list or dict that `parameters()` does not search, and are never trained",
+        "keep the layers in `nn.ModuleList` or `nn.ModuleDict`, and make the optimizer after that",
     ),
-    Check("unfrozen_not_added", "unfrozen parameters are in no optimizer"),
+    Check(
+        "unfrozen_not_added",
+        "unfrozen parameters are in no optimizer",
+        "`optimizer.add_param_group({'params': unfrozen})` after `requires_grad_(True)`",
+    ),
 )
 
 _STEPS = 8
@@ -200,10 +209,8 @@ class _Unheld:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     cut, held = _Cut(watch), _Unheld(watch)
-    for name in ("state_loading", "fed", "called", "after_inspected_step"):
-        watch.listen(name, getattr(cut, name))
-    for name in ("made", "state_loading", "calling", "called", "after_inspected_step"):
-        watch.listen(name, getattr(held, name))
+    watch.listen_to(cut, "state_loading", "fed", "called", "after_inspected_step")
+    watch.listen_to(held, "made", "state_loading", "calling", "called", "after_inspected_step")
 
 
 def _parameters(module: Module) -> list[Parameter]:

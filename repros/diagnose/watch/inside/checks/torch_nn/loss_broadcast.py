@@ -6,7 +6,8 @@ difference of shape (N, N), squared or made positive and then averaged or summed
 L1, smooth L1, Huber), between a prediction of shape (N, 1) or (N,) with a gradient and a target of the other shape
 without one. `loss_of_softmax`: the logarithm of a softmax of a softmax, as by cross_entropy of probabilities.
 `loss_without_log`: nll_loss of a softmax or of a layer's output, without a logarithm. `loss_of_sigmoid`:
-binary_cross_entropy_with_logits of a sigmoid.
+binary_cross_entropy_with_logits of a sigmoid. `softmax_over_batch`: a softmax over the rows of (N, C) logits, with or
+without a logarithm, that cross_entropy or nll_loss takes for one over the classes.
 
 ## Why is this bad?
 The network learns something else than the target: the mean of all targets, or badly scaled probabilities. The loss
@@ -19,11 +20,12 @@ falls all the same.
 `loss_broadcast`: predictions that are a view, as by `pred[:, None]`; targets with a gradient; before torch 2.6, whose
 graphs have no shapes, a difference that the program takes itself of anything but a linear layer's output, squeezed or
 not; programs with hooks on saved tensors (checkpoints, offloading). The others: anything between the two that is
-neither a view nor a copy; a logarithm of a logarithm, which changes nothing. All: compiled losses.
+neither a view nor a copy; a logarithm of a logarithm, which changes nothing. `softmax_over_batch`: as many rows as
+classes, as a contrastive loss has them; programs with hooks on saved tensors. All: compiled losses.
 
 ## Cost
 A walk over at most 60 nodes of the graph at backward 1, 2, 4, 8, ... and at the three after each: so each of up to four
-losses that take turns is inspected.
+losses that take turns is inspected. From the first mistake until its report, the calls of loss functions are observed.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from repros.diagnose.watch.inside.check import Check
+from repros.diagnose.watch.inside.location import user_location
+from repros.diagnose.watch.inside.observe.loss_calls import LossCalls
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
@@ -40,10 +44,31 @@ if TYPE_CHECKING:
     from torch.autograd.graph import Node
 
 CHECKS = (
-    Check("loss_broadcast", "a target of another shape is broadcast: each prediction is compared with each target"),
-    Check("loss_of_softmax", "cross_entropy gets probabilities instead of logits"),
-    Check("loss_without_log", "nll_loss gets probabilities or logits instead of their logarithms"),
-    Check("loss_of_sigmoid", "binary_cross_entropy_with_logits gets probabilities instead of logits"),
+    Check(
+        "loss_broadcast",
+        "a target of another shape is broadcast: each prediction is compared with each target",
+        "give both the same shape: `prediction.squeeze(1)` or `target[:, None]`",
+    ),
+    Check(
+        "loss_of_softmax",
+        "cross_entropy gets probabilities instead of logits",
+        "give cross_entropy the logits, without the softmax before it",
+    ),
+    Check(
+        "loss_without_log",
+        "nll_loss gets probabilities or logits instead of their logarithms",
+        "cross_entropy of the logits, or `nll_loss(log_softmax(logits, 1), target)`",
+    ),
+    Check(
+        "loss_of_sigmoid",
+        "binary_cross_entropy_with_logits gets probabilities instead of logits",
+        "give binary_cross_entropy_with_logits the logits, without the sigmoid before it",
+    ),
+    Check(
+        "softmax_over_batch",
+        "a softmax of a classifier's output is taken over the batch instead of the classes",
+        "`softmax(logits, dim=-1)`, or the logits themselves for cross_entropy",
+    ),
 )
 
 _MOST_NODES = 60
@@ -67,14 +92,23 @@ _OF_DIFFERENCE = {"PowBackward0", "AbsBackward0", "MulBackward0"}
 _LAYERS = {"AddmmBackward0", "ConvolutionBackward0"}
 
 _TEXTS = {
-    "loss_of_softmax": "cross_entropy gets the output of a softmax, and applies another: expected logits",
+    "loss_of_softmax": "cross_entropy gets the output of a softmax{}, and applies another: expected logits",
     "loss_without_log": "nll_loss gets no logarithms of probabilities: its input is the output of {}",
     "loss_of_sigmoid": "binary_cross_entropy_with_logits gets the output of a sigmoid, and applies another",
     "loss_broadcast": (
         "possible: a loss compares each of {0} predictions with each of {0} targets: one has the shape ({0}, 1), the"
         " other ({0},)"
     ),
+    "softmax_over_batch": "the loss gets a softmax over dim 0, the batch, of an output of shape {}: expected dim 1",
 }
+_CALLED = {
+    "loss_of_softmax": ("cross_entropy", "nll_loss"),
+    "loss_without_log": ("nll_loss",),
+    "loss_of_sigmoid": ("binary_cross_entropy_with_logits",),
+    "loss_broadcast": ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
+    "softmax_over_batch": ("cross_entropy", "nll_loss"),
+}
+"""The functions whose call is the place of a mistake."""
 
 
 class _Losses:
@@ -87,6 +121,7 @@ class _Losses:
         """The number of further backwards to inspect."""
         self._times: Counter[str] = Counter()
         self._has_hooks = False
+        self._calls = LossCalls()
 
     def hooks_saved(self) -> None:
         self._has_hooks = True
@@ -105,15 +140,21 @@ class _Losses:
                 mistakes.setdefault(check, what)
         for check, what in mistakes.items():
             self._times[check] += 1
+            if self._times[check] == 1 and not self._watch.compiles:
+                self._calls.start()
+                for name in ("compiles", "ends"):
+                    self._watch.listen(name, self._calls.stop)
             if self._times[check] == _TIMES:
-                self._watch.report(check, _TEXTS[check].format(what))
+                place = self._calls.place_of(*_CALLED[check]) or user_location()
+                self._watch.report(check, _TEXTS[check].format(what), place=place)
+                if all(times >= _TIMES for times in self._times.values()):
+                    self._calls.stop()
 
 
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     losses = _Losses(watch)
-    watch.listen("differentiating", losses.differentiating)
-    watch.listen("hooks_saved", losses.hooks_saved)
+    watch.listen_to(losses, "differentiating", "hooks_saved")
 
 
 def _nodes(roots: list[Node | None]) -> Iterator[Node]:
@@ -135,9 +176,15 @@ def _mistakes(node: Node, *, can_unpack: bool) -> Iterator[tuple[str, str]]:
     if name in _NLL:
         below = _below(node)
         under = below.name() if below is not None else ""
+        soft = below if under == "LogSoftmaxBackward0" else _below(below) if under == "LogBackward0" else None
         if under == "LogSoftmaxBackward0" and _name(_below(below)) == "SoftmaxBackward0":
-            yield "loss_of_softmax", ""
-        elif under == "SoftmaxBackward0" or under in _LAYERS:
+            soft = _below(below)
+            yield "loss_of_softmax", " over dim 0, the batch" if can_unpack and _rows_and_classes(soft) else ""
+        if can_unpack and (shape := _rows_and_classes(soft)):
+            yield "softmax_over_batch", str(shape)
+        if under == "LogSoftmaxBackward0":
+            return
+        if under == "SoftmaxBackward0" or under in _LAYERS:
             yield "loss_without_log", "a softmax" if under == "SoftmaxBackward0" else "a layer"
     elif name == "BinaryCrossEntropyWithLogitsBackward0":
         if _name(_below(node)) == "SigmoidBackward0":
@@ -146,6 +193,15 @@ def _mistakes(node: Node, *, can_unpack: bool) -> Iterator[tuple[str, str]]:
         number = _paired(node) if name in _PAIRED else _difference(_following(node, 0))
         if number:
             yield "loss_broadcast", str(number)
+
+
+def _rows_and_classes(node: Node | None) -> tuple[int, int] | None:
+    """Return the shape (N, C) of a softmax over its rows, of other length than its classes; None for another node."""
+    result = _saved(node, "result") if node is not None and "SoftmaxBackward0" in _name(node) else None
+    if node is None or result is None or result.dim() != 2 or node._saved_dim not in {0, 2**64 - 2}:  # noqa: PLR2004
+        return None
+    rows, classes = map(int, result.shape)
+    return (rows, classes) if rows != classes and rows > 1 else None
 
 
 def _name(node: Node | None) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 CHECKS = (
     Check("nothing_loaded", "no key of a `state_dict` matched under `strict=False`"),
-    Check("initialised_after_load", "loaded weights are initialised again"),
+    Check("initialised_after_load", "loaded weights are initialised again", "initialise first, then load"),
 )
 
 _MOST_WORDS = 3
@@ -76,8 +76,7 @@ class _Unmatched:
                 f" raises nothing, and {count} differ by their prefix alone ({keys[0]}, expected {own})"
             )
             self._suspects[id(module)] = (weakref.ref(module), text)
-            for name in ("calling", "before_step"):
-                self._watch.listen(name, getattr(self, name))
+            self._watch.listen_to(self, "calling", "before_step")
 
     def calling(self, module: Module) -> None:
         if id(module) in self._suspects:
@@ -93,8 +92,7 @@ class _Unmatched:
             if reference() is not None:
                 self._watch.report("nothing_loaded", text)
         self._suspects.clear()
-        for name in ("calling", "before_step"):
-            self._watch.ignore(name, getattr(self, name))
+        self._watch.ignore_from(self, "calling", "before_step")
 
 
 class _Overwritten:
@@ -130,8 +128,7 @@ class _Overwritten:
             self._filled.clear()
 
     def before_step(self, optimizer: Optimizer, number: int) -> None:
-        for name in _UNTIL_FIRST_STEP:
-            self._watch.ignore(name, getattr(self, name))
+        self._watch.ignore_from(self, *_UNTIL_FIRST_STEP)
         self.calling(None)
         held = {id(parameter) for parameter in parameters_of(optimizer)}
         lost = [weights for weights in self._lost if weights <= held]
@@ -144,10 +141,8 @@ class _Overwritten:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     unmatched, overwritten = _Unmatched(watch), _Overwritten(watch)
-    watch.listen("state_loaded", unmatched.state_loaded)
-    watch.listen("adapter_filled", unmatched.adapter_filled)
-    for name in _UNTIL_FIRST_STEP:
-        watch.listen(name, getattr(overwritten, name))
+    watch.listen_to(unmatched, "state_loaded", "adapter_filled")
+    watch.listen_to(overwritten, *_UNTIL_FIRST_STEP)
 
 
 def _holds(module: Module | None, part: Module) -> bool:

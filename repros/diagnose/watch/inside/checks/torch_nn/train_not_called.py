@@ -42,8 +42,16 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("train_not_called", "`train`, which freezes parts of the network, was never called"),
-    Check("dropout_in_evaluation", "a module's dropout works in eval mode as well"),
+    Check(
+        "train_not_called",
+        "`train`, which freezes parts of the network, was never called",
+        "`model.train()` before the first step",
+    ),
+    Check(
+        "dropout_in_evaluation",
+        "a module's dropout works in eval mode as well",
+        "give the call the mode: `F.dropout(x, p, self.training)`, or `dropout_p=p if self.training else 0.0`",
+    ),
     Check(
         "spectral_norm_not_estimated", "an evaluation divides a weight by a spectral norm that was not estimated yet"
     ),
@@ -78,7 +86,7 @@ class _Switches:
             if call is not None and call.rate(module):
                 name = type(module).__name__
                 text = f"{name} is put in eval mode, and its forward drops all the same: {call.text}"
-                self._watch.report("dropout_in_evaluation", text, once=(name,), names=[name])
+                self._watch.report("dropout_in_evaluation", text, once=(name,), names=[name], place=call.place)
 
     def calling(self, module: Module) -> None:
         if sources.has_freezing_train(module.__class__) and module not in self._switched:
@@ -131,8 +139,7 @@ class _Switches:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     switches = _Switches(watch)
-    for name in ("fit_begins", "switching", "calling", "after_inspected_step"):
-        watch.listen(name, getattr(switches, name))
+    watch.listen_to(switches, "fit_begins", "switching", "calling", "after_inspected_step")
 
 
 def _freezes(module: Module) -> set[str]:

@@ -81,9 +81,7 @@ class _Erased:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     erased = _Erased(watch)
-    watch.listen("made", erased.made)
-    watch.listen("after_step", erased.after_step)
-    watch.listen("zeroing", erased.zeroing)
+    watch.listen_to(erased, "made", "after_step", "zeroing")
 
     def called(module: Module, output: object) -> None:
         weight = _trained_weight(module)

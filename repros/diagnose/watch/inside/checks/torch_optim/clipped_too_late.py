@@ -40,10 +40,26 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("clipped_too_late", "gradients are clipped after the step has used them"),
-    Check("gradients_used_twice", "two optimizers step the same parameters after one backward"),
-    Check("parameters_listed_twice", "an optimizer holds a parameter twice"),
-    Check("gradients_dropped", "the last batches of each epoch are never used by a step"),
+    Check(
+        "clipped_too_late",
+        "gradients are clipped after the step has used them",
+        "clip between the backward and the step",
+    ),
+    Check(
+        "gradients_used_twice",
+        "two optimizers step the same parameters after one backward",
+        "step one optimizer of these parameters, or make a backward for each step",
+    ),
+    Check(
+        "parameters_listed_twice",
+        "an optimizer holds a parameter twice",
+        "list each parameter once, such as `dict.fromkeys(parameters)`",
+    ),
+    Check(
+        "gradients_dropped",
+        "the last batches of each epoch are never used by a step",
+        "step after the last batch of an epoch, too: `if (i + 1) % k == 0 or i + 1 == len(loader)`",
+    ),
 )
 
 _TIMES = 4
@@ -113,8 +129,7 @@ class _Twice:
     def made(self, optimizer: Optimizer) -> None:
         self._made += 1
         if self._made == 2:  # noqa: PLR2004 - one alone steps once
-            for name in ("before_backward", "before_step", "after_step"):
-                self._watch.listen(name, getattr(self, name))
+            self._watch.listen_to(self, "before_backward", "before_step", "after_step")
         held = parameters_of(optimizer)
         count = len(held) - len({id(parameter) for parameter in held})
         if count:
@@ -205,5 +220,4 @@ def listen(watch: Watch) -> None:
     late, twice, dropped = _Late(watch), _Twice(watch), _Dropped(watch)
     watch.listen("clipping", late.clipping)
     watch.listen("made", twice.made)
-    for name in ("made", "after_backward", "after_step", "zeroing"):
-        watch.listen(name, getattr(dropped, name))
+    watch.listen_to(dropped, "made", "after_backward", "after_step", "zeroing")

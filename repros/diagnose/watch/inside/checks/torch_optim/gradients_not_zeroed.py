@@ -152,8 +152,7 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     used, clipped = _Used(watch), _Clipped(watch)
     watch.listen("after_inspected_step", used.after_inspected_step)
-    for name in ("made", "clipping", "scaler_steps"):
-        watch.listen(name, getattr(clipped, name))
+    watch.listen_to(clipped, "made", "clipping", "scaler_steps")
 
 
 def _smallest(optimizer: Optimizer) -> Parameter | None:

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from torch.nn import Parameter
     from torch.optim import Optimizer
 
-CHECKS = (Check("optimizer_remade", "an optimizer is made for each epoch, and its moments are lost"),)
+CHECKS = (
+    Check(
+        "optimizer_remade",
+        "an optimizer is made for each epoch, and its moments are lost",
+        "make the optimizer once, before the loop over epochs",
+    ),
+)
 
 _REMADE = 2
 _STEPS = 2
@@ -140,6 +146,4 @@ class _Remade:
 def listen(watch: Watch) -> None:
     """Attach the check."""
     remade = _Remade(watch)
-    watch.listen("made", remade.made)
-    watch.listen("loaded", remade.loaded)
-    watch.listen("pass_begins", remade.pass_begins)
+    watch.listen_to(remade, "made", "loaded", "pass_begins")

@@ -101,8 +101,7 @@ class _Restored:
             self._suspect(optimizer).append(weakref.ref(scheduler))
 
     def _suspect(self, optimizer: Optimizer) -> list[weakref.ref[LRScheduler]]:
-        for name in ("before_backward", "before_step"):
-            self._watch.listen(name, getattr(self, name))
+        self._watch.listen_to(self, "before_backward", "before_step")
         return self._suspects.setdefault(optimizer, [])
 
     def schedule_loaded(self, scheduler: LRScheduler, state: object = None, *_: object) -> None:
@@ -166,8 +165,7 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     checks = _Restored(watch)
     observed = ("loading", "loaded", "scheduled", "schedule_loaded")
-    for name in (*observed, "scaler_loaded", "scaler_steps"):
-        watch.listen(name, getattr(checks, name))
+    watch.listen_to(checks, *observed, "scaler_loaded", "scaler_steps")
 
 
 def _rates(optimizer: Optimizer) -> list[float]:

@@ -35,7 +35,11 @@ if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
 CHECKS = (
-    Check("schedule_not_stepped", "a scheduler is made, and never stepped"),
+    Check(
+        "schedule_not_stepped",
+        "a scheduler is made, and never stepped",
+        "`scheduler.step()` after each `optimizer.step()`, or after each epoch if it counts epochs",
+    ),
     Check("schedule_turns", "a schedule in epochs is stepped for each batch, so that the rate rises again"),
 )
 
@@ -122,8 +126,7 @@ class _Schedules:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     schedules = _Schedules(watch)
-    for name in ("scheduled", "pass_begins", "ends"):
-        watch.listen(name, getattr(schedules, name))
+    watch.listen_to(schedules, "scheduled", "pass_begins", "ends")
 
 
 def _rates(optimizer: Optimizer) -> list[float]:

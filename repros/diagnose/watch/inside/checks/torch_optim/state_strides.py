@@ -186,11 +186,9 @@ def _nothing() -> None:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     checks = _States(watch)
-    watch.listen("loading", checks.loading)
-    watch.listen("loaded", checks.loaded)
+    watch.listen_to(checks, "loading", "loaded")
     watch.listen("optimizer_state", checks.taken)
-    watch.listen("before_inspected_step", checks.before_inspected_step)
-    watch.listen("after_inspected_step", checks.after_inspected_step)
+    watch.listen_to(checks, "before_inspected_step", "after_inspected_step")
 
 
 def _ids(optimizer: Optimizer) -> set[int]:

@@ -37,8 +37,16 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 CHECKS = (
-    Check("steps_without_gradients", "none of an optimizer's parameters ever has a gradient"),
-    Check("parameters_replaced", "some of an optimizer's parameters were replaced in the model after it was made"),
+    Check(
+        "steps_without_gradients",
+        "none of an optimizer's parameters ever has a gradient",
+        "make the optimizer from the parameters of the model that computes the loss",
+    ),
+    Check(
+        "parameters_replaced",
+        "some of an optimizer's parameters were replaced in the model after it was made",
+        "make the optimizer after the last change of the model, such as a new head",
+    ),
 )
 
 _STEPS = 4
@@ -63,8 +71,7 @@ class _Effect:
         self._begin()
 
     def _begin(self) -> None:
-        self._watch.listen("after_step", self.after_step)
-        self._watch.listen("calling", self.calling)
+        self._watch.listen_to(self, "after_step", "calling")
 
     def calling(self, module: Module) -> None:
         self._called.add(module)
@@ -76,8 +83,7 @@ class _Effect:
     def after_step(self, optimizer: Optimizer, number: int) -> None:
         if optimizer in self._judged:
             if all(other in self._judged for other in [*self._made, *steps]):
-                self._watch.ignore("after_step", self.after_step)
-                self._watch.ignore("calling", self.calling)
+                self._watch.ignore_from(self, "after_step", "calling")
             return
         trained = {
             id(parameter): parameter.grad is not None
@@ -129,8 +135,7 @@ class _Effect:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     effect = _Effect(watch)
-    for name in ("made", "calling", "before_inspected_step", "after_step"):
-        watch.listen(name, getattr(effect, name))
+    watch.listen_to(effect, "made", "calling", "before_inspected_step", "after_step")
 
 
 def _has_owner(parameter: Parameter, optimizer: Optimizer) -> bool:

@@ -42,9 +42,21 @@ if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
 CHECKS = (
-    Check("weights_not_finite", "parameters are infinite or NaN, and the training goes on"),
-    Check("parameters_unchanged", "an optimizer's steps change none of its parameters"),
-    Check("steps_of_zero_gradients", "gradients are zeroed between the backward and the step"),
+    Check(
+        "weights_not_finite",
+        "parameters are infinite or NaN, and the training goes on",
+        "`repros watch --first-nan` names the origin; clip the gradients or lower the rate",
+    ),
+    Check(
+        "parameters_unchanged",
+        "an optimizer's steps change none of its parameters",
+        "raise the rate: it is 0, or its steps are smaller than the parameters' precision",
+    ),
+    Check(
+        "steps_of_zero_gradients",
+        "gradients are zeroed between the backward and the step",
+        "`zero_grad()` before the backward or after the step, and not between them",
+    ),
 )
 
 _FIRST_INSPECTION, _LAST_INSPECTION = 8, 32
@@ -193,10 +205,8 @@ def listen(watch: Watch) -> None:
     """Attach the checks."""
     finite, moved, zeroed = _Finite(watch), _Moved(watch), _Zeroed(watch)
     if watch.is_enabled("weights_not_finite"):
-        watch.listen("before_inspected_step", finite.before_inspected_step)
-        watch.listen("after_inspected_step", finite.after_inspected_step)
-    for name in ("scheduled", "before_inspected_step", "after_inspected_step"):
-        watch.listen(name, getattr(moved, name))
+        watch.listen_to(finite, "before_inspected_step", "after_inspected_step")
+    watch.listen_to(moved, "scheduled", "before_inspected_step", "after_inspected_step")
     watch.listen("after_inspected_step", zeroed.after_inspected_step)
 
 

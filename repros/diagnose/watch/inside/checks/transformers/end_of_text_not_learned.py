@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 CHECKS = (
     Check("end_of_text_not_learned", "the end of text is also the padding token, and a collator masks its labels"),
     Check("given_labels_replaced", "a collator replaces masked labels that it is given by its own"),
-    Check("labels_all_masked", "all labels of several batches in a row are -100"),
+    Check(
+        "labels_all_masked",
+        "all labels of several batches in a row are -100",
+        "keep labels that are not -100: a longer max_length, or the right mask of the prompt",
+    ),
     Check("prompts_fill_length", "max_length cuts all that is to be learned from a batch"),
 )
 

@@ -106,10 +106,8 @@ class _Patience:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     rates, patience = _Rates(watch), _Patience(watch)
-    for name in ("resuming", "resumed"):
-        watch.listen(name, getattr(rates, name))
-    for name in ("stopping_begins", "stopping_asked"):
-        watch.listen(name, getattr(patience, name))
+    watch.listen_to(rates, "resuming", "resumed")
+    watch.listen_to(patience, "stopping_begins", "stopping_asked")
 
 
 def _base_rates(trainer: Trainer) -> list[float]:

@@ -103,8 +103,7 @@ class _Calls:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     calls = _Calls(watch)
-    for name in ("tokenized", "templated", "numbered"):
-        watch.listen(name, getattr(calls, name))
+    watch.listen_to(calls, "tokenized", "templated", "numbered")
 
 
 def _count_doubled(tokenizer: PreTrainedTokenizerBase, texts: object, result: Mapping[str, object]) -> int:

@@ -138,8 +138,7 @@ class _Scored:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     scored = _Scored(watch)
-    for name in ("scheduling", "arguments_made", "evaluated_to", "evaluation_looped"):
-        watch.listen(name, getattr(scored, name))
+    watch.listen_to(scored, "scheduling", "arguments_made", "evaluated_to", "evaluation_looped")
 
 
 def _is_schedule_free(trainer: Trainer) -> bool:
