@@ -13,10 +13,11 @@ from repros.diagnose.issue.code import IssueCode, find_code
 from repros.diagnose.issue.launch import Gpus, Launch, find_gpus, find_launch
 from repros.diagnose.issue.printed import Printed, find_printed, is_expected
 from repros.diagnose.issue.releases import find_releases
-from repros.diagnose.issue.source import PROBLEMS, imports_of
+from repros.diagnose.issue.source import imports_of
 from repros.diagnose.match.failures import LogFailure
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import LogLines
+from repros.engine.source import PROBLEMS
 from repros.model.errors import ReprosError
 from repros.model.packages import canonical_name
 
