@@ -82,20 +82,14 @@ def test_every_session_exists() -> None:
     assert {"repro", "tests", "unit"} <= named <= sessions
 
 
-def test_the_sample_of_match_is_its_output(tmp_path: Path) -> None:
-    captured = ROOT / "tests/diagnose/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
-    log = captured.read_text(encoding="utf-8").replace("hooks_pin_inputs_to_one_device.py", "train.py")
-    (tmp_path / "train.log").write_text(f"accelerate==0.25.0\nlightning==2.1.3\ntorch==2.1.2\n{log}", encoding="utf-8")
-    assert _sample("repros match train.log") == _output(["match", "train.log"], tmp_path)
-
-
-def test_the_sample_of_audit_is_its_output(tmp_path: Path) -> None:
-    requirements = re.findall(r"^\$ cat requirements.txt\n((?:[a-z]+==.+\n)+)", README, re.MULTILINE)[0]
-    (tmp_path / "requirements.txt").write_text(requirements, encoding="utf-8")
-    output = _output(["audit", "requirements.txt"], tmp_path)
-    # Further ids and the totals are left out: they change with each new failure.
-    output = re.sub(r"(is not listed: RPR-\d{4}).*(?:\n {4,}.*)*", r"\1, ...", output)
-    _check_parts(_sample("repros audit requirements.txt"), output)
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [("train.log", "weights.log"), ("issue.md", "issue.md"), ("requirements.txt", "requirements.txt")],
+)
+def test_a_sample_of_an_answer_is_its_output(tmp_path: Path, given: str, source: str) -> None:
+    inputs = ROOT / "tests/scripts/triage/inputs"
+    (tmp_path / given).write_bytes((inputs / source).read_bytes())
+    _check_parts(_sample(f"repros {given}"), _output([given], tmp_path))
 
 
 def test_the_sample_of_a_verbose_audit_is_in_its_output(tmp_path: Path) -> None:

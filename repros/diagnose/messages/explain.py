@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from repros.diagnose.match.failures import ChainLink, LogFailure
+from repros.diagnose.match.user_frames import UserFrame, own_frames
 from repros.diagnose.messages.derived import derive
 from repros.diagnose.messages.family import Cause, MessageFamily, load_families
-from repros.diagnose.messages.frames import UserFrame, own_frames
 from repros.model import Raised
 
 DEFAULT_SCRIPT = "train.py"

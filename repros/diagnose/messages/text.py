@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from repros.diagnose.match.text import exception_text
+from repros.diagnose.match.user_frames import UserFrame
 from repros.diagnose.messages.explain import DEFAULT_SCRIPT, Explanation, PossibleCause, is_warning
-from repros.diagnose.messages.frames import UserFrame
 from repros.diagnose.messages.nearest import NearFailure
 from repros.text.layout import entries, entry, label_lines
 from repros.text.styled import Text

@@ -10,8 +10,8 @@ from pathlib import Path
 from repros import inside
 from repros.diagnose.match import Candidate, ChainLink, LogFailure, SignatureIndex
 from repros.diagnose.match.candidates import find_candidates
+from repros.diagnose.match.user_frames import read_code
 from repros.diagnose.messages import Explanation, explain
-from repros.diagnose.messages.frames import read_code
 from repros.diagnose.watch import inside as observation
 from repros.diagnose.watch.compare import Comparison
 from repros.diagnose.watch.coverage import Coverage

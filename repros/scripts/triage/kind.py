@@ -16,19 +16,24 @@ from repros.diagnose.match.hang.dumps import is_dump
 from repros.model.errors import ReprosError
 
 STDIN = Path("-")
-_ID = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9]*-)?[0-9]{1,4}")
-_EXCEPTION = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)\b:?")
-_URL = re.compile(r"https?://(?:www\.)?(?P<host>[^/]+)/(?P<repository>[^/]+/[^/]+)/(?:issues|pull)/(?P<number>\d+)")
-_FILE_NAME = re.compile(r"[/\\]|\.(?:py|log|txt|md|toml|lock|out|err|ipynb|json|ya?ml|in)$")
+_ID = r"(?:[a-zA-Z][a-zA-Z0-9]*-)?[0-9]{1,4}"
+_EXCEPTION = r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)\b:?"
+_URL = r"https?://(?:www\.)?(?P<host>[^/]+)/(?P<repository>[^/]+/[^/]+)/(?:issues|pull)/(?P<number>\d+)"
+_FILE_NAME = r"[/\\]|\.(?:py|log|txt|md|toml|lock|out|err|ipynb|json|ya?ml|in)$"
+_REQUIREMENT = (
+    r"(?:-r |-c |-e |--\S|[A-Za-z0-9][\w.-]*(?:\[[\w,. -]*\])?\s*(?:[=<>~!]=|[<>@;]))|[A-Za-z0-9][\w.-]*\s*(?:#.*)?$"
+)
+# Compiled at once, unlike those above: every text needs them, and few inputs are words.
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _HEADING = re.compile(r"^ {0,3}#{1,6} \S", re.MULTILINE)
 _FEWEST_HEADINGS = 2
-_REQUIREMENT = re.compile(
-    r"(?:-r |-c |-e |--\S|[A-Za-z0-9][\w.-]*(?:\[[\w,. -]*\])?\s*(?:[=<>~!]=|[<>@;]))|[A-Za-z0-9][\w.-]*\s*(?:#.*)?$"
-)
 _PIN = re.compile(r"^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]*\])?\s*(?:[=~]=|>=)\s*\d", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:import|from) +[\w.]+", re.MULTILINE)
-_LOCKS = ("uv.lock", "pylock.toml", "pyproject.toml", "poetry.lock", "pdm.lock", "conda.lock", "environment.y*ml")
+_LOCKS = (
+    *("uv.lock", "pylock.toml", "poetry.lock", "pdm.lock", "conda.lock", "environment.yml", "environment.yaml"),
+    *("pyproject.toml", "requirements.txt"),
+)
+"""Files with packages whose name decides, the most exact first."""
 _LOG_FILES = ("*.log", "*.out", "*.err", "stdout*", "stderr*")
 _LONGEST_NAME = 100
 _MOST_LOGS = 1_000
@@ -97,15 +102,15 @@ def recognise(words: Sequence[str], read_stdin: Callable[[], bytes]) -> Input:
         found = _recognise_paths(words or ("-",), read_stdin)
         if found is not None:
             return found
-    if missing := next((word for word in words if word != "-" and not _exists(word) and _FILE_NAME.search(word)), ""):
+    absent = [word for word in words if word != "-" and not _exists(word)]
+    if missing := next((word for word in absent if re.search(_FILE_NAME, word)), ""):
         raise ReprosError(_missing_text(missing, words))
     if any(word != "-" and Path(word).is_file() for word in words if _exists(word)):
-        missing = next(word for word in words if not _exists(word))
-        raise ReprosError(f"{missing!r} is no file, and other words are; give files, or words alone.")
-    if all(_ID.fullmatch(word) for word in words):
+        raise ReprosError(f"{absent[0]!r} is no file, and other words are; give files, or words alone.")
+    if all(re.fullmatch(_ID, word) for word in words):
         return Input(InputKind.ID, words=tuple(words))
     text = " ".join(words)
-    if "\n" in text or _EXCEPTION.match(text) or any(" " in word for word in words):
+    if "\n" in text or re.match(_EXCEPTION, text) or any(" " in word for word in words):
         return Input(_kind_of_text(text), (Document("the message", text.encode("utf-8", "replace")),), words=(text,))
     return Input(InputKind.WORDS, words=tuple(words))
 
@@ -119,7 +124,7 @@ def _exists(word: str) -> bool:
 
 def _missing_text(word: str, words: Sequence[str]) -> str:
     """Return why a word that looks like a file is none, and what to give."""
-    if issue := _URL.match(word):
+    if issue := re.match(_URL, word):
         save = f"gh issue view {issue['number']} --repo {issue['repository']} --comments > issue.md"
         return f"{word} is an address, and none is opened; save the text, and name the file: {save}"
     if "://" in word:
@@ -133,7 +138,7 @@ def _recognise_paths(words: Sequence[str], read_stdin: Callable[[], bytes]) -> I
     """Return what existing paths are; None for one folder without anything that is known, whose name may be a word."""
     found = [one for path in dict.fromkeys(map(Path, words)) for one in _recognise_path(path, read_stdin)]
     kinds = {one.kind for one in found}
-    if not found and len(words) == 1 and not _FILE_NAME.search(words[0]):
+    if not found and len(words) == 1 and not re.search(_FILE_NAME, words[0]):
         return None
     if not found:
         names = " ".join(words)
@@ -161,7 +166,7 @@ def _recognise_path(path: Path, read_stdin: Callable[[], bytes]) -> Iterable[Inp
         return [Input(InputKind.ENVIRONMENT, path=path)]
     if is_dump(path):
         return [Input(InputKind.LOG, dumps=(path,))]
-    if any(path.match(name) for name in _LOCKS):
+    if path.name in _LOCKS:
         return [Input(InputKind.PACKAGES, path=path)]
     raw = log.read_file(path)
     kind = InputKind.SCRIPT if path.suffix == ".py" else kind_of_text(raw)
@@ -178,9 +183,9 @@ def _recognise_folder(folder: Path) -> list[Input]:
         dumps = tuple(path for path in sorted(folder.iterdir()) if path.is_file() and is_dump(path))
         if dumps:
             return [Input(InputKind.LOG, dumps=dumps)]
-        for name in (*_LOCKS, "requirements.txt"):
-            if locks := sorted(folder.glob(name)):
-                return [Input(InputKind.PACKAGES, path=locks[0])]
+        for name in _LOCKS:
+            if (folder / name).is_file():
+                return [Input(InputKind.PACKAGES, path=folder / name)]
         logs = sorted({path for name in _LOG_FILES for path in folder.rglob(name) if path.is_file()})
     except OSError as error:
         raise ReprosError(f"{folder} cannot be read ({error.strerror}).") from error
@@ -200,7 +205,7 @@ def _kind_of_text(text: str) -> InputKind:
     if _is_script(text):
         return InputKind.SCRIPT
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    if lines and _PIN.search(text) and all(_REQUIREMENT.match(line.strip()) for line in lines):
+    if lines and _PIN.search(text) and all(re.match(_REQUIREMENT, line.strip()) for line in lines):
         return InputKind.PACKAGES
     return InputKind.LOG
 

@@ -17,16 +17,16 @@ from repros.diagnose.match import (
 )
 from repros.diagnose.match.hang import match_evidence
 from repros.diagnose.match.reasons import WATCH, confidence_reason, shown_variants, versions_reason
-from repros.diagnose.messages.frames import UserFrame, own_frames
+from repros.diagnose.match.user_frames import UserFrame, own_frames
 from repros.model import Repro, Role
 from repros.model.affected import affected_text
 from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.failure_answer import cause_section, fix_sections, measured_section, next_commands, words_of
 from repros.scripts.triage.kind import Input
-from repros.scripts.triage.message_answer import FindNear, answer_message
 
 if TYPE_CHECKING:
     from repros.diagnose.match.hang.calls import Dump
+    from repros.scripts.triage.message_answer import FindNear
 
 _LONGEST_MESSAGE = 110
 """Characters of a message that fit on two lines; of a longer one, the part with its documented words is shown."""
@@ -56,6 +56,8 @@ def answer_log(
         from repros.scripts.triage.hang_answer import answer_hang  # noqa: PLC0415 - few logs have a hang
 
         return answer_hang(given, hangs[0], match)
+    from repros.scripts.triage.message_answer import answer_message  # noqa: PLC0415 - a documented failure needs none
+
     explained = answer_message(given, match, lines or (), find_near)
     if match.candidates and not (explained and explained.certainty.is_answer):
         return answer_candidate(given, match)

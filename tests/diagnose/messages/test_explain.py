@@ -8,8 +8,8 @@ import pytest
 
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import decode_lines
+from repros.diagnose.match.user_frames import is_own
 from repros.diagnose.messages import Explanation, explain
-from repros.diagnose.messages.frames import is_own
 from repros.diagnose.messages.json_format import explanations_to_json
 from repros.diagnose.messages.nearest import WordIndex
 from repros.diagnose.messages.text import next_steps, says, unmatched_lines, where

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from repros.diagnose.match import LogMatch, SignatureIndex, match_log
 from repros.diagnose.match.candidates import sort_candidates
-from repros.diagnose.match.hang.marks import MARKS
+from repros.diagnose.match.hang.marks import SIGNS
 from repros.diagnose.match.log import LogLines
 from repros.diagnose.match.versions import installed_versions
 
@@ -80,7 +80,7 @@ def _find_hangs(log: LogLines | None, dumps: Sequence[Dump]) -> Iterator[Hang]:
         from repros.diagnose.match.hang.find import find_hang  # noqa: PLC0415 - see above
 
         yield find_hang(dumps)
-    if log is not None and any(mark in text for _, text in log for mark in MARKS):
+    if log is not None and any(mark in text for _, text in log for mark in SIGNS):
         from repros.diagnose.match.hang.find import find_log_hang  # noqa: PLC0415 - see above
         from repros.diagnose.match.hang.watchdog import read_watchdog  # noqa: PLC0415 - see above
 

@@ -11,5 +11,7 @@ STATUS_TEXTS = (
     "last enqueued",
     "Last enqueued",
 )
-MARKS = (TIMEOUT_TEXT, *STATUS_TEXTS, "lagging", " collective #", "] started ", " from ")
-"""Each line that the watchdog writes, or begins, has one of these."""
+SIGNS = (TIMEOUT_TEXT, *STATUS_TEXTS, "lagging", " collective #", "] started ")
+"""A log with a hang has one of these."""
+MARKS = (*SIGNS, " from ")
+"""Each line that the watchdog writes, or begins, has one of these; the last is in those of a stack."""
