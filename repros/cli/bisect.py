@@ -19,7 +19,7 @@ from repros.cli.shared.inputs import load_catalogue, read_catalogue
 from repros.cli.shared.on import on_option
 from repros.cli.shared.options import catalogue_option
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.script_options import running_options
+from repros.cli.shared.script_options import issue_options, running_options
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo_json
 from repros.model import Device, Repro
@@ -42,7 +42,7 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
 
 _OF_FAILURES = ("variant", "strategy", "device", "on", "keep")
 _WAYS = ("ranks", "own_ranks", "gpus", "timeout", "memory", "file_size", "network", "no_watch")
-_OF_SCRIPTS = (*_WAYS, "tolerance", "runs", "index")
+_OF_SCRIPTS = (*_WAYS, "issue", "block", "tolerance", "runs", "index")
 _AFTER = "repros.scripts.bisect.after"
 """In click's context: the words after `--`, or None without it."""
 
@@ -115,6 +115,7 @@ class _Bisect(click.Command):
     help="Runs of a program that must agree on a release, out of at most 2N-1.",
 )
 @click.option("--index", metavar="URL", help="Also test the nightly releases of this index, with a program.")
+@issue_options
 @running_options
 @click.option("--no-watch", is_flag=True, help="Disable the checks of `repros watch`.")
 @on_option
@@ -133,8 +134,9 @@ def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLo
     .repros/bisect, so an interrupted bisection resumes; --keep writes the result into evidence/bisections of the
     catalogue.
 
-    With SCRIPT, or COMMAND after --, the search is for the release at which the program's outcome changes: its
-    exception, a hang, a clean exit, or which of --good and --bad it prints. It runs in a sandbox, like `repros try`.
+    With SCRIPT, --from-issue FILE, or COMMAND after --, the search is for the release at which the program's outcome
+    changes: its exception, a hang, a clean exit, or which of --good and --bad it prints. It runs in a sandbox, like
+    `repros try`.
     The two ends of the range run first: --from and --to, else the oldest and the newest release. A release whose
     outcome is that of neither end is unknown, and is listed.
 
@@ -142,8 +144,8 @@ def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLo
     the same outcome; 2 if the request is invalid.
     """
     after = context.meta[_AFTER]
-    if id_ is None and after is None:
-        raise click.UsageError("Missing argument 'ID', SCRIPT or -- COMMAND.")
+    if id_ is None and after is None and given["issue"] is None:
+        raise click.UsageError("Missing argument 'ID', SCRIPT, --from-issue FILE or -- COMMAND.")
     if id_ is None or _is_script(id_, places):
         _refuse(context, _OF_FAILURES, "is for a failure of the catalogue")
         asked = {name: value for name, value in given.items() if name not in _OF_FAILURES}
@@ -169,9 +171,10 @@ def _is_script(name: str, places: CatalogueLocations) -> bool:
 
 def _refuse(context: click.Context, names: tuple[str, ...], why: str) -> None:
     """Refuse options on the command line that have no effect here."""
+    options = {option.name: option.opts[0] for option in context.command.params}
     for name in names:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name.replace('_', '-')} {why}.")
+            raise click.UsageError(f"{options[name]} {why}.")
 
 
 def _bisect_failure(

@@ -29,7 +29,7 @@ from repros.scripts.bisect.script.question import ScriptQuestion, ask_script
 from repros.scripts.bisect.script.text import describe_script_steps, format_script_bisection
 from repros.scripts.try_.command import read_command
 from repros.scripts.try_.needs import package_of
-from repros.scripts.try_.script import read_script
+from repros.scripts.try_.script import read_issue, read_script
 from repros.scripts.try_.task import Program, Task
 from repros.scripts.try_.text import format_warning
 
@@ -39,6 +39,8 @@ def bisect_script(
     after: list[str] | None,
     places: CatalogueLocations,
     *,
+    issue: Path | None,
+    block: int | None,
     package: str | None,
     good: str | None,
     bad: str | None,
@@ -65,8 +67,10 @@ def bisect_script(
     """
     patterns = parse_patterns(good, bad, tolerance)
     jobs = jobs or _choose_jobs(running["ranks"] or running["own_ranks"] or 1)
-    program = _read_program(script, after)
-    arguments = tuple(after or ()) if script else ()
+    if issue is not None and script is not None:
+        raise click.UsageError("SCRIPT and --from-issue exclude each other.")
+    program = read_issue(issue, block) if issue is not None else _read_program(script, after)
+    arguments = tuple(after or ()) if script or issue else ()
     task = make_task(program, arguments, watch=not no_watch, at_once=jobs, **running)
     chosen = stack(stack_name or "current", places)
     question = ask_script(task, patterns, chosen, _choose_package(task, package), oldest, newest, runs, index)

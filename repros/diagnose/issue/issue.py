@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from repros.diagnose.issue.blocks import find_blocks, find_sections, without_quotes
@@ -11,14 +13,17 @@ from repros.diagnose.issue.code import IssueCode, find_code
 from repros.diagnose.issue.launch import Gpus, Launch, find_gpus, find_launch
 from repros.diagnose.issue.printed import Printed, find_printed, is_expected
 from repros.diagnose.issue.releases import find_releases
+from repros.diagnose.issue.source import imports_of
 from repros.diagnose.match.failures import LogFailure
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import LogLines
+from repros.engine.source import PROBLEMS
 from repros.model.errors import ReprosError
+from repros.model.packages import canonical_name
 
 _HANG = re.compile(
     r"\b(?:hang(?:s|ing)?|hung|(?:gets?|is|are|be|being|stays?) stuck|deadlock\w*|freez(?:es|ing)|frozen"
-    r"|never (?:returns|finishes|ends|terminates)|stands still)\b",
+    r"|never (?:returns|finishes|ends|terminates))\b",
     re.IGNORECASE,
 )
 _LARGEST = 2**20
@@ -77,13 +82,22 @@ def read_issue(text: str, block: int | None = None) -> Issue:
         code=code,
         failures=failures,
         printed=find_printed(blocks, sections),
-        versions=find_releases(blocks, sections),
+        versions=find_releases(blocks, sections, _imported(code)),
         launch=find_launch(text),
         gpus=find_gpus(text, [*logs, *([code.source] if code else [])]),
         expected="\n\n".join(section.text for section in sections if is_expected(section.heading)),
         seen=seen,
         is_hang=bool(_HANG.search(f"{title}\n{seen}")),
     )
+
+
+def _imported(code: IssueCode | None) -> Iterator[str]:
+    """Yield the canonical names of the packages that a script imports, as far as their modules have the same name."""
+    with contextlib.suppress(*PROBLEMS):
+        for module in imports_of(code.source) if code else ():
+            top = module.partition(".")[0]
+            if top not in sys.stdlib_module_names:
+                yield canonical_name(top)
 
 
 def _code(text: str, block: int | None) -> IssueCode | None:

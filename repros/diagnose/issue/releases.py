@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from repros.diagnose.issue.blocks import Block, Section
 from repros.diagnose.match.versions import find_versions
@@ -13,7 +13,7 @@ LIBRARIES = (
     *("peft", "trl", "datasets", "bitsandbytes", "deepspeed", "numpy", "torchvision", "torchaudio", "tokenizers"),
     *("safetensors", "huggingface-hub", "pyarrow", "scipy", "scikit-learn", "pandas", "timm", "torchdata", "python"),
 )
-"""The packages whose releases are read, by their canonical names, and Python."""
+"""The packages whose releases are read in any issue, by their canonical names, and Python."""
 _ENVIRONMENT = re.compile(r"environment|version|system info|set ?up|dependencies|installed")
 _START = re.compile(r"Collecting environment information|^# packages in environment|^Package +Version", re.MULTILINE)
 _OF_SOURCE = re.compile(r" \((?:if|in case) [^()\n]{0,80}\)")
@@ -33,27 +33,31 @@ def is_environment(block: Block) -> bool:
     return bool(_START.search(block.text)) or len(_releases(block.text)) > _FEW
 
 
-def find_releases(blocks: Sequence[Block], sections: Sequence[Section]) -> Mapping[str, tuple[str, ...]]:
+def find_releases(
+    blocks: Sequence[Block], sections: Sequence[Section], imported: Iterable[str] = ()
+) -> Mapping[str, tuple[str, ...]]:
     """Return the releases of each library, in the order of trust: environment blocks, sections about it, the rest.
 
     Args:
         blocks: the blocks of the issue.
         sections: its prose.
+        imported: canonical names of further packages, those that the script imports.
     """
+    packages = tuple(dict.fromkeys((*LIBRARIES, *imported)))
     about = [section for section in sections if _ENVIRONMENT.search(section.heading)]
     environments = [block.text for block in blocks if is_environment(block)]
     others = [block.text for block in blocks if not is_environment(block)]
     rest = [section.text for section in sections if section not in about]
     found: dict[str, tuple[str, ...]] = {}
     for text in (*environments, *(section.text for section in about), *rest, *others):
-        for name, versions in _releases(text).items():
+        for name, versions in _releases(text, packages).items():
             found[name] = tuple(dict.fromkeys((*found.get(name, ()), *versions)))
     return found
 
 
-def _releases(text: str) -> Mapping[str, tuple[str, ...]]:
+def _releases(text: str, packages: Collection[str] = LIBRARIES) -> Mapping[str, tuple[str, ...]]:
     plain = _BOTH.sub(_separate, _OF_SOURCE.sub("", text))
-    return find_versions(enumerate(plain.split("\n"), 1), LIBRARIES)
+    return find_versions(enumerate(plain.split("\n"), 1), packages)
 
 
 def _separate(line: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from repros import __version__
@@ -15,6 +16,8 @@ from repros.scripts.try_.task import Task
 _LONGEST = 100
 """Characters of what a run printed or raised."""
 _PROJECT = "repros"
+_LOGGED = re.compile(r"\[?[IWEF]\d{4} \d\d:|\S+:\d+: \w*Warning: ")
+"""A line of torch's logger, or a warning: neither is what the script printed."""
 
 
 def comment(task: Task, runs: Sequence[ScriptRun], command: str, redactor: Redactor, found: str = "") -> str:
@@ -58,7 +61,8 @@ def _ending(run: ScriptRun) -> str:
         link = outcome.chain[0]
         at = f" at {table_code(link.frames[-1])}" if link.frames else ""
         return f"{table_code(_cut(f'{link.type}: {link.message}'))}{at}"
-    printed = f", printed {table_code(_cut(outcome.last_lines[-1]))}" if outcome.last_lines else ""
+    last = next((line for line in reversed(outcome.last_lines) if not _LOGGED.match(line)), "")
+    printed = f", printed {table_code(_cut(last))}" if last else ""
     return f"{outcome.signature or outcome.status.value}{printed}"
 
 

@@ -17,7 +17,7 @@ _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FEWEST_WORDS = 3
 """A message with fewer words, such as `'labels'`, may come from anywhere; the frames decide."""
 _SHORTEST_PART = 40
-"""Characters of a message that stand for all of it: an issue cuts the rest, and a later release has a prefix."""
+"""Characters of a message that identify it: an issue cuts the rest, and a later release has a prefix."""
 _SAME_WORDS, _MANY_WORDS = 0.9, 0.5
 """Shares of the words of two messages: of the same one with other numbers, and of one that may be the same."""
 _LONGEST = 80
@@ -65,7 +65,7 @@ def compare_with_issue(issue: Issue, outcome: ScriptOutcome, output: Iterable[st
         case Status.HANG:
             return _compare_hang(issue)
         case Status.TIME_LIMIT:
-            return Comparison(Agreement.NOT_COMPARED, "it timed out, as a slow script does, too")
+            return Comparison(Agreement.NOT_COMPARED, "it timed out: it may hang, or be slow")
         case Status.SIGNAL | Status.EXIT:
             return _compare_ending(issue, outcome)
         case Status.CLEAN:
@@ -109,7 +109,7 @@ def _is_same(raised: Raised, link: Link) -> bool:
 
 
 def _is_alike(one: str, other: str) -> bool:
-    """Return whether two messages begin with the same sentence, or have the same words but for numbers and order."""
+    """Return whether two messages begin with the same sentence, or have the same words in any order."""
     begins_alike = len(one) >= _SHORTEST_PART and one[:_SHORTEST_PART] == other[:_SHORTEST_PART]
     return begins_alike or _overlap(one, other) >= _SAME_WORDS
 
@@ -167,14 +167,16 @@ def _compare_clean(issue: Issue, output: Iterable[str]) -> Comparison:
     if found.expected and not found.equal:
         return Comparison(Agreement.NOT_AS_REPORTED, f"{_cut(found.expected)}, which the issue expects")
     if _reported(issue) or issue.is_hang:
-        return Comparison(Agreement.NOT_AS_REPORTED, f"it ends clean where the issue has {_what(issue)}")
+        return Comparison(Agreement.NOT_AS_REPORTED, f"it exits cleanly where the issue has {_what(issue)}")
     if found.different[0]:
         seen, reported = found.different
         problem = f"{_cut(found.equal)} as in the issue, but {_cut(seen)} where it has {_cut(reported)}"
         return Comparison(Agreement.NOT_COMPARED, problem)
     if found.equal:
         return Comparison(Agreement.AS_REPORTED, f"prints {_cut(found.equal)}", found.equal)
-    return Comparison(Agreement.NOT_COMPARED, "it ends clean, and the issue has no output that this run could repeat")
+    return Comparison(
+        Agreement.NOT_COMPARED, "it exits cleanly, and the issue has no output that this run could repeat"
+    )
 
 
 def _what(issue: Issue) -> str:

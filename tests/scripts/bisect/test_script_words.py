@@ -159,3 +159,13 @@ def test_a_dry_run_runs_nothing(bisect: Bisect, sentences: SnapshotAssertion) ->
     ended = bisect("train.py", "--package", "tinylib", "--dry-run")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == sentences
+
+
+def test_the_script_of_an_issue_is_bisected(bisect: Bisect, here: Path) -> None:
+    (here / "issue.md").write_text("```python\nimport tinylib\n\ntinylib.run()\n```\n")
+    ended = bisect("--from-issue", "issue.md", "--package", "tinylib", "--from", "1.4", "--to", "1.6", "--runs", "1")
+    assert ended.code == 0, ended.err
+    assert "ValueError: as documented with tinylib 1.4, clean from 1.6 on" in ended.out
+    assert bisect("train.py", "--from-issue", "issue.md", "--package", "tinylib").code == 2
+    refused = bisect("RPR-0001", "--from-issue", "issue.md")
+    assert "--from-issue is for a script or a command" in refused.err

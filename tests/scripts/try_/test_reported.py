@@ -106,7 +106,7 @@ def test_hangs_and_signals() -> None:
     hang = ScriptOutcome(Status.HANG, "hang")
     assert compared("# Training is stuck with DDP\n\nIt never returns.", hang)[0] is AS
     assert compared(TRACEBACK.format(last="ValueError: too few rows in it"), hang)[0] is NOT
-    assert compared("# Training hangs", CLEAN) == (NOT, "it ends clean where the issue has a hang")
+    assert compared("# Training hangs", CLEAN) == (NOT, "it exits cleanly where the issue has a hang")
     signal = ScriptOutcome(Status.SIGNAL, "signal SIGSEGV")
     assert compared("It ends in\n\n```\nSegmentation fault (core dumped)\n```\n", signal)[0] is AS
     assert compared("# It is slow", replace(signal, signature="signal SIGKILL"))[0] is NOT

@@ -7,11 +7,24 @@ from collections.abc import Iterator
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.script.bisection import ScriptBisection
 from repros.scripts.bisect.script.question import ScriptQuestion
+from repros.scripts.bisect.search import Boundary
 from repros.text.styled import Text
 from repros.text.wording import count, wrap
 
 _LONGEST = 240
 """Characters of what a release shows, in a sentence."""
+_COMMITS = {
+    "torch": "https://github.com/pytorch/pytorch/compare/v{old}...v{new}",
+    "torchmetrics": "https://github.com/Lightning-AI/torchmetrics/compare/v{old}...v{new}",
+    "lightning": "https://github.com/Lightning-AI/pytorch-lightning/compare/{old}...{new}",
+    "pytorch-lightning": "https://github.com/Lightning-AI/pytorch-lightning/compare/{old}...{new}",
+    "accelerate": "https://github.com/huggingface/accelerate/compare/v{old}...v{new}",
+    "transformers": "https://github.com/huggingface/transformers/compare/v{old}...v{new}",
+    "peft": "https://github.com/huggingface/peft/compare/v{old}...v{new}",
+    "trl": "https://github.com/huggingface/trl/compare/v{old}...v{new}",
+    "datasets": "https://github.com/huggingface/datasets/compare/{old}...{new}",
+}
+"""The addresses of the commits between two releases, by package."""
 _MOST_NAMED = 12
 """Releases that a sentence names."""
 
@@ -62,7 +75,14 @@ def describe_script_outcome(bisection: ScriptBisection) -> list[str]:
     first, last = _clip(bisection.shown(bisection.old)), _clip(bisection.shown(bisection.new))
     until = f"{question.package} {_version(bisection, change.free)}"
     answer = f"{first} with {until}, {last} from {_version(bisection, change.affected)} on."
-    return [answer, *_gap(bisection), *_thirds(bisection)]
+    return [answer, *_gap(bisection), *_thirds(bisection), *_changes(bisection, change)]
+
+
+def _changes(bisection: ScriptBisection, change: Boundary) -> Iterator[str]:
+    """Yield the address of the commits between the two releases, of the packages whose tags are known."""
+    if (address := _COMMITS.get(bisection.question.package)) and change.free is not None:
+        old, new = (_version(bisection, number) for number in (change.free, change.affected))
+        yield f"Commits: {address.format(old=old, new=new)}"
 
 
 def _gap(bisection: ScriptBisection) -> Iterator[str]:
