@@ -70,7 +70,7 @@ def summary(*events: dict[str, object], command: tuple[str, ...] = (), only: tup
 
 
 def test_without_a_finding_it_says_what_was_inspected_and_what_no_check_sees() -> None:
-    started = [{"event": "start", "pid": pid} for pid in (1, 2, 3)]
+    started: list[dict[str, object]] = [{"event": "start", "pid": pid} for pid in (1, 2, 3)]
     command = ("torchrun", "--nproc-per-node", "2", "train.py", "--rate", "0.1")
     first, unseen, following = summary(*started, seen(1, 1), seen(1, 60), seen(2, 60), command=command)
     assert first.startswith("repros: no finding: 60 steps of AdamW in 2 ranks, 7 inspected in full; ")
