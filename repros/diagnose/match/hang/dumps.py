@@ -75,8 +75,6 @@ def read_dumps(paths: Iterable[Path]) -> tuple[Dump, ...]:
     Raises:
         ReprosError: no file can be read, one has no rank in its name, or two files have the same rank.
     """
-    from repros.diagnose.match.hang.calls import Dump  # noqa: PLC0415 - most calls are for a log alone
-
     dumps: dict[int, Dump] = {}
     problems: list[ReprosError] = []
     for path in paths:
@@ -84,6 +82,8 @@ def read_dumps(paths: Iterable[Path]) -> tuple[Dump, ...]:
         try:
             dump = read_dump(path)
         except ReprosError as error:
+            from repros.diagnose.match.hang.calls import Dump  # noqa: PLC0415 - most calls are for a log alone
+
             problems.append(error)
             dump = Dump(rank, str(path), "", (), {}, {}, str(error))
         if (other := dumps.setdefault(dump.rank, dump)) is not dump:
