@@ -13,6 +13,7 @@ import click
 from repros.advise.audit.assess import assess
 from repros.advise.audit.formats import FormatName, choose_format
 from repros.advise.audit.ignore import Ignore, find_pyproject, index_ignores, read_ignores
+from repros.advise.audit.reach import read_code
 from repros.advise.audit.report import FailOn, Policy, build_report
 from repros.advise.audit.sources import DEFAULT_FILES, find_source, read_piped, read_source
 from repros.advise.audit.sources.environment import environment_subject
@@ -70,6 +71,12 @@ _STDIN = Path("-")
     metavar="PATH",
     help="Report only what this older file, or the one in this folder, is without.",
 )
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Leave out the failures of packages that the code in this folder, and what it imports, cannot use.",
+)
 @click.option("--all", "show_all", is_flag=True, help="List the failures that are only counted otherwise.")
 @click.option("--verbose", "-v", is_flag=True, help="Print reasons, workarounds and evidence.")
 @catalogue_option
@@ -84,6 +91,7 @@ def audit(
     fail_on: str,
     strict: bool,
     base: Path | None,
+    source: Path | None,
     show_all: bool,
     verbose: bool,
 ) -> int:
@@ -114,6 +122,7 @@ def audit(
         today,
         Policy(FailOn(fail_on), strict),
         base=(before.name, [*assess(catalogue, before, measured)]) if before else None,
+        code=read_code(source) if source else None,
     )
     out = console()
     chosen = FormatName.JSON if as_json and format_name == FormatName.TEXT else FormatName(format_name)
@@ -150,11 +159,13 @@ def _read_base(path: Path, catalogue: Catalogue) -> Subject:
 
 
 def _find_releases(catalogue: Catalogue, text: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the releases that a text states, such as an issue with its environment."""
-    from repros.diagnose.match.versions import find_versions  # noqa: PLC0415 - most files are requirements
+    """Return the releases that a text states; of an issue, those of its environment before those of its prose."""
+    from repros.diagnose.issue import read_issue  # noqa: PLC0415 - most files are requirements
+    from repros.diagnose.match.versions import find_versions  # noqa: PLC0415 - the same
 
     packages = {name for repro in catalogue for name in repro.named_packages} | {"python"}
-    return find_versions(enumerate(text.split("\n"), 1), packages)
+    trusted = {name: versions[:1] for name, versions in read_issue(text).versions.items()}
+    return {**find_versions(enumerate(text.split("\n"), 1), packages), **trusted}
 
 
 def _read_ignores(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from repros.engine.pipeline import run_specs
 from repros.engine.plan import CellSpec, NothingToRunError, Selection, select
 from repros.engine.record import LATEST, begin_results
 from repros.engine.run_options import RunOptions
-from repros.model import CellResult, Device, Launch
+from repros.model import Device, Launch
 from repros.model.settings import CatalogueLocations
 from repros.text.wording import relative_to_cwd
 
@@ -213,24 +213,20 @@ def _run(
     on: str | None,
     summary: bool,
 ) -> int:
-    with engine_on(on) as engine:
-        running = run_specs(specs, where, results, observer, replace(options, engine=engine))
-        return _show_run(running, observer, summary=summary)
-
-
-def _show_run(running: Iterable[CellResult], observer: LiveReporter, *, summary: bool) -> int:
-    """Print results as they arrive, and the table at the end; return the exit code."""
+    """Run cells, print results as they arrive and the table at the end; return the exit code."""
     broken = False
     interruption: KeyboardInterrupt | None = None
-    with observer:
-        try:
-            with interrupt_on_signals():
-                for result in running:
-                    observer.finished(result)
-                    broken = broken or result.cell.environment.broken is not None
-        except KeyboardInterrupt as error:
-            interruption = error
-    observer.close(interrupted=interruption is not None, summary=summary)
+    with engine_on(on) as engine:
+        running = run_specs(specs, where, results, observer, replace(options, engine=engine))
+        with observer:
+            try:
+                with interrupt_on_signals():
+                    for result in running:
+                        observer.finished(result)
+                        broken = broken or result.cell.environment.broken is not None
+            except KeyboardInterrupt as error:
+                interruption = error
+        observer.close(interrupted=interruption is not None, summary=summary)
     if interruption is not None:
         return interruption_exit_code(interruption)
     return DISAGREES if observer.lost or broken or record.disagreeing(observer.lines) else AGREES

@@ -144,7 +144,8 @@ def _answer_text(found: Input, places: CatalogueLocations) -> Answer:
         from repros.scripts.triage.issue_answer import complete_issue  # noqa: PLC0415 - see above
 
         return complete_issue(answer, found.documents[0], partial(_read_uses, places))
-    if found.words and answer.certainty is Certainty.UNKNOWN and len(found.words[0]) < _LONGEST_SEARCH:
+    has_error = any(section.label == "error" for section in answer.sections)
+    if found.words and not has_error and not answer.repro_id and len(found.words[0]) < _LONGEST_SEARCH:
         return _search(found.words, places)
     return answer
 

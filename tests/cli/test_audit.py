@@ -158,3 +158,11 @@ def test_standard_input(repros: Command, monkeypatch: pytest.MonkeyPatch) -> Non
     for text, code in (("torch==2.1.2\n", 1), ("- torch: 2.1.2\n- OS: Linux\n", 1), ("It hangs: why?\n", 2)):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
         assert repros("audit", "-", *OWN)[0] == code
+
+
+def test_of_an_issue_the_environment_counts_and_not_the_prose(repros: Command, project: Path) -> None:
+    block = "```\nPyTorch version: {}\nPython version: 3.11.9\nnumpy==1.26.4\n```\n"
+    issue = f"### Bug\n\nIt works with torch 2.0.1.\n\n{block}"
+    for version, code in (("2.1.2", 1), ("2.0.1", 0)):
+        (project / "issue.md").write_text(issue.format(version))
+        assert repros("audit", "issue.md", *OWN)[0] == code

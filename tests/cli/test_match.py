@@ -66,6 +66,29 @@ def test_text(
     assert snapshot == sessions
 
 
+FAMILIAR = """\
+Traceback (most recent call last):
+  File "/home/user/train.py", line 9, in <module>
+    loss = torch.nn.functional.linear(batch, weight.cuda())
+RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!
+"""
+
+
+def test_what_the_words_of_an_error_mean(repros: Command, here: Path, snapshot: SnapshotAssertion) -> None:
+    """Without a documented failure: an error of a family, and a script that was given for a log."""
+    (here / "train.log").write_text(FAMILIAR)
+    (here / "train.py").write_text("import torch\n\nprint(torch.ones(2))\n")
+    assert snapshot == transcript(repros, MATCH, f"match train.py --catalogue {RAISES}")
+
+
+def test_what_the_words_of_an_error_mean_as_json(repros: Command, here: Path) -> None:
+    (here / "train.log").write_text(FAMILIAR)
+    answer = json.loads(repros(*MATCH.split(), "--json")[1])
+    (explanation,) = answer["explanations"]
+    assert answer["candidates"] == []
+    assert explanation["facts"] == ["tensors on cuda:0 and cpu"]
+
+
 @pytest.mark.parametrize("words", [("-",), ()])
 def test_a_pipe(repros: Command, log: str, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
     expected = repros(*MATCH.split())

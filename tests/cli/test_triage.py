@@ -137,6 +137,11 @@ def test_a_misspelt_command_is_suggested(repros: Command, word: str, command: st
     assert repr(command) in err
 
 
+def test_a_pasted_sentence_without_an_error_is_searched(repros: Command) -> None:
+    assert json.loads(repros("batch norm buffers", "--json")[1])["kind"] == "words"
+    assert json.loads(repros("ValueError: batch norm", "--json")[1])["kind"] == "log"
+
+
 def test_a_word_like_a_command_that_failures_have_is_searched(repros: Command) -> None:
     code, out, _ = repros("batch")
     assert code == 0

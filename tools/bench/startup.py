@@ -43,6 +43,7 @@ _COMMANDS = {
     "repros list": ("-m", "repros", "list"),
     "repros show": ("-m", "repros", "show", "RPR-0001"),
     "repros match": ("-m", "repros", "match", _LOG),
+    "repros triage": ("-m", "repros", _LOG),
     "repros audit": ("-m", "repros", "audit", _REQUIREMENTS),
     "repros stacks": ("-m", "repros", "stacks"),
     "completion": ("-m", "repros"),
@@ -54,6 +55,7 @@ RATIOS = {
     "repros --help": 4.0,
     "repros list": 6.0,
     "repros match": 6.0,
+    "repros triage": 10.0,
     f"repros list{_MANY}": 6.0,
     f"repros match{_MANY}": 6.0,
 }

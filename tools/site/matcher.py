@@ -21,7 +21,7 @@ PYODIDE = npm.Package(
 )
 FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 """What a page needs of Pyodide to run Python without further packages."""
-NEEDED = ("__init__.py", "catalogue", "diagnose/__init__.py", "diagnose/match", "engine", "model")
+NEEDED = ("__init__.py", "catalogue", "diagnose/__init__.py", "diagnose/match", "diagnose/messages", "engine", "model")
 """Files and folders of this package that the matcher imports or reads."""
 
 
@@ -52,4 +52,8 @@ def write_python(file: Path, package: Path) -> None:
 
 
 def _sources(place: Path) -> Iterable[Path]:
-    return [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("match.toml")]
+    return (
+        [place]
+        if place.is_file()
+        else [*place.rglob("*.py"), *place.rglob("match.toml"), *place.rglob("families/*.toml")]
+    )

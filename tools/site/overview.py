@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,9 @@ SYMBOLS = {StackStatus.FAILS: "✕", StackStatus.CLEAN: "✓", StackStatus.DIFFE
 WORDS = {StackStatus.FAILS: "fails", StackStatus.CLEAN: "clean", StackStatus.DIFFERS: "differs", None: "not measured"}
 CLASSES = {StackStatus.FAILS: "f", StackStatus.CLEAN: "c", StackStatus.DIFFERS: "d", None: "n"}
 """Style classes; short, because the index has one for each failure and stack."""
+
+_NAMES = {"torch": "PyTorch", "lightning": "Lightning", "peft": "PEFT", "trl": "TRL"}
+"""Libraries whose own spelling is not that of their package."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,12 @@ def strip(repro: Repro, source: Source) -> list[Square]:
 def overview(source: Source) -> dict[str, Any]:
     """Return the values of the templates of the index and the heat map."""
     places = _places(source)
+    rows = [row(repro, source) | {"places": places[repro.id]} for repro in source.catalogue]
     return {
-        "rows": [row(repro, source) | {"places": places[repro.id]} for repro in source.catalogue],
+        "rows": sorted(rows, key=lambda row: -len(row["repro"].upstream.reports)),
+        "heat": sorted(rows, key=lambda row: (not row["changes"], row["repro"].packages[0])),
+        "constant": sum(not row["changes"] for row in rows),
+        "libraries": _libraries(source),
         "stacks": source.stacks,
         "choices": choices(source.catalogue),
         "packages": list(dict.fromkeys(pin.name for stack in source.stacks for pin in stack.requirements[:2])),
@@ -73,12 +81,20 @@ def row(repro: Repro, source: Source) -> dict[str, Any]:
         "title": inline(repro.title),
         "affected": affected_text(repro),
         "squares": squares,
+        "changes": len({square.status for square in squares if square.status}) > 1,
         "fails_on": " ".join(fails_on),
         "label": f"fails on {', '.join(fails_on) or 'no stack'}",
         "works": sum(variant.role is Role.WORKS for variant in repro.variants),
         "fails_to": sum(variant.role is Role.DOES_NOT_FIX for variant in repro.variants),
         "devices": measured_devices(repro, source.evidence),
     }
+
+
+def _libraries(source: Source) -> str:
+    """Return the libraries with failures, those with most first."""
+    number = Counter(package for repro in source.catalogue for package in repro.packages)
+    names = [_NAMES.get(package, package) for package, _ in number.most_common()]
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _places(source: Source) -> dict[str, list[int]]:

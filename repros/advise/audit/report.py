@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.ignore import Ignore
+from repros.advise.audit.reach import Code, find_unreached
 from repros.advise.audit.subject import Subject
 from repros.advise.audit.upgrades import Upgrade, find_upgrades
 from repros.model import FailureKind
@@ -80,7 +81,8 @@ class AuditReport:
     """Ignores of failures that do not affect the subject."""
     base: BaseSubject | None = None
     unreached: tuple[Assessment, ...] = ()
-    """Failures that concern the subject, and that the project's code cannot reach."""
+    """Failures that concern the subject, of packages that the project's code cannot use."""
+    code: Code | None = None
 
     def with_status(self, *statuses: AuditStatus) -> list[Assessment]:
         """Return the assessments with these statuses."""
@@ -108,7 +110,7 @@ def build_report(
     policy: Policy = DEFAULT_POLICY,
     *,
     base: tuple[str, Sequence[Assessment]] | None = None,
-    unreached: Iterable[str] = (),
+    code: Code | None = None,
 ) -> AuditReport:
     """Return the report.
 
@@ -119,22 +121,14 @@ def build_report(
         today: the day.
         policy: the failures to report.
         base: the name of what the packages are compared with, and its assessments.
-        unreached: ids of failures that the project's code cannot reach.
+        code: the project's code; failures of packages that it cannot use are separate.
     """
     known = list(assessments)
-    left_out = {*unreached}
-    shown, ignored, elsewhere = [], [], []
-    for assessment in known:
-        ignore = ignores.get(assessment.repro.id)
-        if assessment.status is AuditStatus.CLEAR:
-            shown.append(assessment)
-        elif ignore is not None and not ignore.is_expired(today):
-            ignored.append((assessment, ignore))
-        elif assessment.repro.id in left_out:
-            elsewhere.append(assessment)
-        else:
-            shown.append(assessment)
-    concerned = {assessment.repro.id for assessment in known if assessment.status is not AuditStatus.CLEAR}
+    left_out = {*find_unreached((one.repro for one in known), code)} if code else set()
+    concerning = {one.repro.id: one for one in known if one.status is not AuditStatus.CLEAR}
+    valid = {id_: ignore for id_, ignore in ignores.items() if id_ in concerning and not ignore.is_expired(today)}
+    elsewhere = [one for id_, one in concerning.items() if id_ in left_out - valid.keys()]
+    shown = [one for one in known if one.repro.id not in valid and one not in elsewhere]
     reported = [assessment for assessment in shown if policy.reports(assessment)]
     compared = _compare(*base, reported, {one.repro.id for one in shown}, policy) if base else None
     kept = {one.repro.id for one in compared.kept} if compared else set()
@@ -145,11 +139,12 @@ def build_report(
         assessments=tuple(shown),
         reported=tuple(reported),
         upgrades=find_upgrades(subject, reported, (assessment.repro for assessment in known)),
-        ignored=tuple(ignored),
-        expired=tuple(ignore for ignore in ignores.values() if ignore.is_expired(today) and ignore.id in concerned),
-        unused=tuple(ignore for id_, ignore in ignores.items() if id_ not in concerned),
+        ignored=tuple((concerning[id_], valid[id_]) for id_ in concerning if id_ in valid),
+        expired=tuple(ignore for id_, ignore in ignores.items() if ignore.is_expired(today) and id_ in concerning),
+        unused=tuple(ignore for id_, ignore in ignores.items() if id_ not in concerning),
         base=compared,
         unreached=tuple(elsewhere),
+        code=code,
     )
 
 

@@ -83,9 +83,17 @@ def _choose_releases(reported: Iterable[Assessment]) -> dict[str, Version]:
             intervals.setdefault(releases.package, []).append((one.repro.id, releases.interval))
     chosen = {}
     for package, known in intervals.items():
-        ends = {interval.start: {id_ for id_, other in known if interval.start in other} for _, interval in known}
+        releases = {_first_release(interval) for _, interval in known}
+        ends = {release: {id_ for id_, interval in known if release in interval} for release in releases}
         chosen[package] = min(ends, key=lambda version: (-len(ends[version]), version))
     return chosen
+
+
+def _first_release(interval: Interval) -> Version:
+    """Return the lowest version of an interval that a release has: of `>=2.6`, 2.6 and not 2.6.dev0."""
+    start = interval.start
+    is_before_release = start.dev == 0 and start.pre is None and start.post is None
+    return Version(start.base_version) if is_before_release else start
 
 
 def _ends(one: Assessment, releases: Mapping[str, Version]) -> bool:

@@ -157,7 +157,12 @@ def parse_exception(text: str) -> tuple[str, str | None] | None:
     """
     name, colon, message = text.partition(":")
     name = name.strip(" `*#-")
-    if not name or len(name) > _LONGEST_NAME or (colon and message and not message.startswith((" ", "\t"))):
+    if (
+        not name
+        or " " in name
+        or len(name) > _LONGEST_NAME
+        or (colon and message and not message.startswith((" ", "\t")))
+    ):
         return None
     *modules, class_name = name.split(".")
     if not all(part.isidentifier() for part in (*modules, class_name)):

@@ -45,6 +45,7 @@ _CONNECTORS = {
     "terminated with the following error:": (False, "cause"),
 }
 """How a line between two exceptions ends: whether the next one is the outer of the two, and how they are linked."""
+_CONNECTOR_ENDINGS = tuple(_CONNECTORS)
 _GROUP_MEMBER = re.compile(r"[ |]*\+-?\+?-{10,40} (?:\d+|\.\.\.) -{10,40}$")
 _MESSAGE_END = re.compile(r"[-=_*]{3}|`{3}|FAILED |Process |[ |]*\+-{3}")
 _PARAGRAPH_INDENT = 4
@@ -241,8 +242,10 @@ class TracebackParser:
         """Parse a line between two exceptions of a chain, which states how the next one is linked to the last."""
         if self._newest is None or not text:
             return False
-        link = next((link for ending, link in _CONNECTORS.items() if text.endswith(ending)), None)
-        if link is None and self._in_group and _GROUP_MEMBER.match(text):
+        link = None
+        if text.endswith(_CONNECTOR_ENDINGS):
+            link = next(link for ending, link in _CONNECTORS.items() if text.endswith(ending))
+        elif self._in_group and _GROUP_MEMBER.match(text):
             link = (False, "group")
         if link is None:
             return False

@@ -111,7 +111,8 @@ def find_traits(lines: Iterable[tuple[int, str]]) -> LogTraits:
 
 
 _PYTEST = "E  "
-_TASK_PREFIX = re.compile(r"\d:(?: |$)")
+# Before the number is the line's start or another prefix, which ends with no small letter: not the 0 of `step 0: loss`.
+_TASK_PREFIX = re.compile(r"\d(?<![a-z\d]\d)(?<![a-z] \d)\d{0,5}:(?: |$)")
 _TASK_REACH = 200
 """Characters of a line that are searched for a task's number."""
 _MOST_COUNTED = 10_000
@@ -163,7 +164,7 @@ def _unwrap_line(number: int, text: str, label: str) -> LogLine:
     if HEADER in text and (late := _LABEL_AT_END.search(text.partition(HEADER)[0][-_LONGEST_LABEL:])):
         # A progress bar does not end its line, so the label follows it.
         labels.append(late["rank"])
-    return LogLine(number, " ".join(dict.fromkeys(labels)), text.rstrip(), has_log_prefix)
+    return LogLine(number, " ".join(dict.fromkeys(labels)) if labels else "", text.rstrip(), has_log_prefix)
 
 
 def _drop_task(label: str) -> str:

@@ -17,7 +17,7 @@ DEFAULT_SCRIPT = "train.py"
 MOST_EXPLAINED = 200
 """Failures of one log; more of them are repetitions with other numbers."""
 _MOST_PASTED = 2_000
-"""Lines of a text without an exception that are searched for the words of families."""
+"""Lines before and after the first exception that are searched for families' words, if no exception is a cause."""
 _ROOT_CAUSE = "Root Cause (first observed failure)"
 """The line of torchrun's report after which it names the rank."""
 _ROOT_RANK = re.compile(r"rank +: (\d+) \(local_rank")
@@ -73,8 +73,8 @@ def explain(
 ) -> tuple[Explanation, ...]:
     """Explain failures: first the rank that torchrun names as the first, then the others in the order of the log.
 
-    Failures that only report another process's failure follow, and warnings come last. In a text without an exception,
-    the lines with the words of a family are explained.
+    Failures that only report another process's failure follow, and warnings come last. In a text without another
+    exception, the lines with the words of a family are explained.
 
     Args:
         failures: the failures of a log.
@@ -83,15 +83,25 @@ def explain(
     """
     families = load_families() if families is None else families
     root = _root_rank(log) if len(failures) > 1 else None
-    explained = [
-        _explain(failure, log, families, root)
-        for failure in (failures or [*_pasted_failures(log, families)])[:MOST_EXPLAINED]
-    ]
+    explained = [_explain(failure, log, families, root) for failure in failures[:MOST_EXPLAINED]]
+    if all(explanation.is_consequence for explanation in explained if not is_warning(explanation.link)):
+        first = min((link.line for failure in failures for link in failure.links), default=0)
+        explained += [
+            _explain(failure, log, families, root)
+            for failure in _pasted_failures(log, _left(families, explained), first - _MOST_PASTED)
+        ]
     return tuple(sorted(explained, key=_order))
 
 
-def _order(explanation: Explanation) -> tuple[bool, bool, bool]:
-    return is_warning(explanation.link), explanation.is_consequence, not explanation.is_first
+def _left(families: Sequence[MessageFamily], explained: Iterable[Explanation]) -> list[MessageFamily]:
+    """Return the families without those that explain a failure already."""
+    found = {explanation.family.name for explanation in explained if explanation.family}
+    return [family for family in families if family.name not in found]
+
+
+def _order(explanation: Explanation) -> tuple[bool, bool, bool, bool]:
+    consequence = explanation.is_consequence
+    return is_warning(explanation.link), consequence, consequence and not explanation.family, not explanation.is_first
 
 
 def is_warning(link: ChainLink) -> bool:
@@ -107,12 +117,14 @@ def _root_rank(log: Lines) -> str | None:
     return next((found[1] for _, text in lines if (found := _ROOT_RANK.search(text))), None)
 
 
-def _pasted_failures(log: Lines, families: Sequence[MessageFamily]) -> Iterator[LogFailure]:
-    """Yield a failure without a class for each message of a family in a text, the first of each family."""
+def _pasted_failures(log: Lines, families: Sequence[MessageFamily], start: int) -> Iterator[LogFailure]:
+    """Yield a failure without a class for each message of a family in lines from `start`, the first of each family."""
     left = {family.name: family for family in families}
-    for count, (number, text) in enumerate(log):
-        if count >= _MOST_PASTED:
+    for number, text in log:
+        if number >= max(start, 0) + 2 * _MOST_PASTED:
             return
+        if number < start:
+            continue
         for family in [family for family in left.values() if family.search("", text) is not None]:
             del left[family.name]
             link = ChainLink(Raised("", (), text.strip(), ()), number, has_traceback=False, has_class=False)
@@ -148,9 +160,11 @@ def _find_family(
     for link in links:
         raised = link.raised
         for family in families:
-            groups = family.search(raised.type.rpartition(".")[2] if link.has_class else "", raised.message)
+            name = raised.type.rpartition(".")[2] if link.has_class else ""
+            message = raised.message or name  # some classes say all: RendezvousTimeoutError
+            groups = family.search(name, message)
             if groups is not None:
-                return link, family, derive(family.name, groups, raised.message)
+                return link, family, derive(family.name, groups, message)
     return links[-1], None, {}
 
 

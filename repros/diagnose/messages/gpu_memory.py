@@ -34,7 +34,8 @@ def read_gpu_memory(_: dict[str, str], message: str) -> dict[str, str]:
     sizes = {name: size for name in _PATTERNS if (size := _find(name, message)) is not None}
     if "unallocated" not in sizes and {"reserved", "allocated"} <= sizes.keys():
         sizes["unallocated"] = sizes["reserved"] - sizes["allocated"]
-    words = {name: _text(sizes[name]) for name in ("total", "free", "allocated", "unallocated") if name in sizes}
+    stated: tuple[str, ...] = ("total", "free", "allocated", "unallocated")
+    words = {name: _text(sizes[name]) for name in stated if name in sizes}
     if not {"tried", "total", "free", "allocated", "unallocated"} <= sizes.keys():
         return words
     total, tried = sizes["total"], sizes["tried"]

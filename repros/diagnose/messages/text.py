@@ -64,9 +64,9 @@ def says(explanation: Explanation) -> str:
         return _CONSEQUENCE if explanation.is_consequence else ""
     facts = "; ".join(explanation.facts)
     first = "torchrun reports that this rank failed first; " if explanation.is_first else ""
-    return (
-        f"{first}{explanation.family.title} (to change: the {explanation.family.fault}){': ' if facts else ''}{facts}"
-    )
+    fault = explanation.family.fault
+    change = fault if fault.startswith("another") else f"the {fault}"
+    return f"{first}{explanation.family.title} (to change: {change}){': ' if facts else ''}{facts}"
 
 
 def where(frame: UserFrame | None) -> str:

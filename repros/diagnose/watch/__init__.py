@@ -1,9 +1,9 @@
 """`repros watch`: run a training program unchanged, and report when a documented failure happens in it.
 
 The program's processes observe themselves (:mod:`repros.diagnose.watch.inside`) and write events into a folder.
-`session` starts the program and reads the folder while it runs, `compare` and `divergence` compare the events of its
-ranks, `identify` names the repros that a finding may be, `crash` those that an exception may be. `text` and
-`json_format` present them.
+`session` starts the program and reads the folder while it runs, `compare`, `divergence` and `reduced_by_hand` compare
+the events of its ranks, `coverage` says what the checks were shown, `identify` names the repros that a finding may be,
+`crash` those that an exception may be. `text` and `json_format` present them.
 
 A program that has this project installed can watch itself: :func:`watching` and :func:`lightning_callback`.
 """

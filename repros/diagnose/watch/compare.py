@@ -11,6 +11,7 @@ from typing import Any
 from repros.diagnose.watch.divergence import TOLERANCE, Divergence
 from repros.diagnose.watch.events import Event
 from repros.diagnose.watch.finding import Finding, from_event
+from repros.diagnose.watch.reduced_by_hand import ReducedByHand
 
 _SAME = 1e-6
 """Relative difference up to which two ranks have the same gradient: what they reduced together has the same bits."""
@@ -48,6 +49,7 @@ class Comparison:
         self._waiting: dict[str, dict[int, Event]] = {}
         self._reported: set[tuple[str, str]] = set()
         self._divergence = Divergence()
+        self._reduced_by_hand = ReducedByHand()
         self._held: dict[str, list[Event]] = {}
         """The facts of the workers of a pass that nothing was trained on so far, by pass."""
         self._trained: set[str] = set()
@@ -64,8 +66,8 @@ class Comparison:
                 self._waiting.get(json.dumps(event["key"]), {}).pop(event["rank"], None)
             case "digest" if event["pending"]:
                 self._pending.append(event)
-            case "eighth_step" | "communicated":
-                self._divergence.add(event)
+            case "eighth_step" | "communicated" | "reduced_step":
+                (self._reduced_by_hand if event["event"] == "reduced_step" else self._divergence).add(event)
             case "trained_on":
                 self._trained.add(event["passed"])
                 for held in self._held.pop(event["passed"], []):
@@ -86,6 +88,7 @@ class Comparison:
         for group in groups:
             yield from self._compare(group)
         yield from self._divergence.finish()
+        yield from self._reduced_by_hand.finish()
 
     def _gather(self, event: Event) -> Iterator[Finding]:
         module, what = json.dumps(event["key"]), event.get("check" if event["event"] == "fact" else "what")

@@ -40,6 +40,14 @@ def test_the_lowest_release_without_most_failures_is_chosen() -> None:
     assert upgrades(subject(lightning="2.2"), *repros, later) == [("lightning 2.2 -> 2.6.1", 3, ("RPR-0004",))]
 
 
+def test_the_end_of_a_range_is_no_release_of_it() -> None:
+    """2.6.dev0 is in both ranges, and no release is."""
+    repros = [repro("RPR-0001", "lightning<2.2 or lightning>=2.6"), repro("RPR-0002", "lightning<2.6")]
+    assert upgrades(subject(lightning="2.1"), *repros) == [("lightning 2.1 -> 2.2", 1, ())]
+    third = repro("RPR-0003", "lightning<2.5")
+    assert upgrades(subject(lightning="2.1"), *repros, third) == [("lightning 2.1 -> 2.5", 2, ())]
+
+
 def test_a_failure_that_either_of_two_packages_ends_takes_no_second_upgrade() -> None:
     repros = [repro("RPR-0001", "lightning<2.4", "torch<2.6"), repro("RPR-0002", "torch<2.5", packages=("torch",))]
     found = upgrades(subject(lightning="2.2", torch="2.4"), *repros)

@@ -223,6 +223,26 @@ def test_a_message_without_its_class_is_explained() -> None:
     assert (explanation.family.name, explanation.link.has_class) == ("matmul-shapes", False)
 
 
+def test_lines_are_explained_where_each_exception_is_a_consequence() -> None:
+    line = "torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: -9) local_rank: 3 (pid: 1322)"
+    explanations = explained(f"{line}\nRuntimeError: [a.cc:1] Connection closed by peer")
+    assert [explanation.family and explanation.family.name for explanation in explanations] == ["rank-killed", None]
+
+
+def test_a_consequence_with_words_comes_before_one_without() -> None:
+    words = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=44, OpType=ALLREDUCE, Timeout(ms)=600)"
+    explanations = explained(f"[Rank 3] {words}\nRuntimeError: [a.cc:1] Connection closed by peer")
+    assert [explanation.family and explanation.family.name for explanation in explanations] == ["nccl-timeout", None]
+    assert "(to change: another rank)" in says(explanations[0])
+
+
+def test_the_class_of_an_exception_without_a_message_is_read() -> None:
+    name = "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"
+    (explanation,) = explained(f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x\n{name}')
+    assert explanation.family is not None
+    assert explanation.family.name == "rendezvous-timeout"
+
+
 def test_a_log_with_nothing_to_explain() -> None:
     assert explained("epoch 3: all is well") == ()
 

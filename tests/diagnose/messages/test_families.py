@@ -35,6 +35,11 @@ def test_a_family_explains_a_public_message(family: MessageFamily) -> None:
     assert any(log.family == family.name for log in LOGS)
 
 
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_each_fact_has_a_word_of_the_message(family: MessageFamily) -> None:
+    assert all("{" in fact for fact in family.facts)  # else it is shown for the messages of all patterns
+
+
 def test_families_explain_a_public_messages_that_they_were_not_written_from() -> None:
     unseen = {log.family for log in LOGS if not log.written_from}
     assert len(unseen) >= 25

@@ -81,6 +81,8 @@ RANKS_FOUND = {
     "fed_by_name": ["ranks_fed_alike"],
     "shared_twice": ["share_of_share"],
     "not_wrapped": ["ranks_not_reduced"],
+    "reduced_by_hand_from_other_weights": ["ranks_begin_apart"],
+    "reduced_by_hand_but_one": ["parameter_not_reduced"],
     "divided_by_ranks": ["loss_divided_by_ranks"],
 }
 RANKS_HEALTHY = (

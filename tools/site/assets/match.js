@@ -5,6 +5,7 @@ import { loadPyodide } from "../pyodide/pyodide.mjs";
 const byId = (id) => document.getElementById(id);
 const state = byId("state");
 let python;
+let isLoaded = false;
 
 async function load() {
   state.textContent = "Loading Python...";
@@ -23,7 +24,9 @@ sys.path.insert(0, "/code")`);
 export async function match(text) {
   python ??= load();
   python.catch(() => (python = undefined));
-  return JSON.parse((await python)(text));
+  const answer = await python;
+  isLoaded = true;
+  return JSON.parse(answer(text));
 }
 globalThis.reprosMatch = match;
 
@@ -74,10 +77,22 @@ function candidate(one) {
   return element("section", "candidate", heading, facts);
 }
 
+/** Return what the words of an exception say where no documented failure has it. */
+function explanation({ title, facts, where, causes, next }) {
+  const list = element("dl", "summary");
+  if (facts.length) list.append(fact("It says", ...facts));
+  if (where) list.append(fact("Where", [code(`${where.file}:${where.line}`), ` ${where.function} `, code(where.code ?? "")]));
+  for (const one of causes.slice(0, 4))
+    list.append(fact(one.likelihood, one.cause, ["check: ", code(one.check)], ["fix: ", code(one.fix)]));
+  if (next.length) list.append(fact("Next", ...next.map((command) => [code(command)])));
+  return element("section", "candidate", element("h3", "", title ?? "What the log says"), list);
+}
+
 function show(found) {
   const parts = found.candidates.map(candidate);
   if (!parts.length) {
     parts.push(element("h2", "", "No known repro"));
+    parts.push(...(found.explanations ?? []).slice(0, 2).map(explanation));
     const list = found.exceptions.slice(0, 6).map((one) => element("li", "", ...seen(one)));
     if (list.length) parts.push(element("p", "", "These exceptions were read:"), element("ul", "", ...list));
     else parts.push(element("p", "", "Neither a traceback nor the last line of one was read."));
@@ -88,11 +103,32 @@ function show(found) {
   byId("answer").replaceChildren(...parts);
 }
 
+const MOST_WAIT_MS = 2000;
+let search;
+/** Show the failures whose whole message is in a text, by the search of the index, until Python answers. */
+async function firstLook(text) {
+  search ??= Promise.all([import("./search.mjs"), fetch("search.json").then((response) => response.json())]);
+  const [{ makeSearch }, entries] = await search;
+  const titles = new Map(entries.map((entry) => [entry.id, entry.title]));
+  const { said } = makeSearch(entries)(text);
+  if (byId("go").disabled && said.length && !byId("answer").childElementCount)
+    byId("answer").append(
+      element("p", "note", "At first sight, the message is that of:"),
+      element("ul", "", ...said.slice(0, 6).map((id) => element("li", "", link(id), ` ${titles.get(id)}`))),
+    );
+}
+
 async function answer() {
   byId("answer").replaceChildren();
   byId("go").disabled = true;
   try {
     const began = performance.now();
+    if (!isLoaded) {
+      // Python keeps this thread busy while it loads, so the first look comes before.
+      const patience = new Promise((done) => setTimeout(done, MOST_WAIT_MS));
+      await Promise.race([firstLook(byId("log").value).catch(() => (search = undefined)), patience]);
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); // it is painted
+    }
     const found = await match(byId("log").value);
     if (found.error) state.textContent = found.error;
     else {
@@ -120,4 +156,9 @@ byId("file").addEventListener("change", async ({ target }) => {
 });
 byId("example").addEventListener("change", ({ target }) => target.value && example(target.value));
 const asked = new URLSearchParams(location.search).get("log");
-if (asked && /^RPR-\d{4}$/.test(asked)) example(asked);
+const handed = sessionStorage.getItem("log"); // from the search of the index
+sessionStorage.removeItem("log");
+if (handed) {
+  byId("log").value = handed;
+  answer();
+} else if (asked && /^RPR-\d{4}$/.test(asked)) example(asked);

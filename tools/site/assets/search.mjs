@@ -22,6 +22,12 @@ const plain = (text) => ` ${words(text.toLowerCase()).join(" ")} `;
 /** Return it with numbers as signs: devices, ranks and addresses are others in every run. */
 const outline = (text) => plain(text).replace(/(?<= )(?:0x)?\d\S*/g, "#");
 
+/** Return ids with the words that their failures share with a text; none if a failure has its whole message. */
+function answer(found, said) {
+  const shared = said.size ? [] : [...new Set(found.slice(0, 5).flatMap(({ queryTerms }) => queryTerms))];
+  return Object.assign(found.map(({ id }) => id), { shared, said: [...said.keys()] });
+}
+
 /** Return a function from words to the ids of failures; `entries` is the content of search.json. */
 export function makeSearch(entries) {
   const index = new MiniSearch({
@@ -67,7 +73,7 @@ export function makeSearch(entries) {
     const said = sayers(query);
     for (const fuzzy of said.size ? [] : [false, 0.2]) {
       const found = find(terms, said, { combineWith: "AND", fuzzy });
-      if (found.length) return found.map(({ id }) => id);
+      if (found.length) return answer(found, said);
     }
     const found = find(terms, said, { combineWith: "OR" });
     const shares = ({ queryTerms }) => queryTerms.length >= Math.min(terms.length / 2, ENOUGH);
@@ -75,6 +81,6 @@ export function makeSearch(entries) {
     const best = Math.max(...found.map(byWords));
     const weakest = said.size ? AS_GOOD : WEAKEST;
     const near = found.filter((one) => said.has(one.id) || (shares(one) && byWords(one) >= weakest * best));
-    return near.map(({ id }) => id);
+    return answer(near, said);
   };
 }

@@ -71,7 +71,9 @@ def describe_others(report: AuditReport, *, show_all: bool = False) -> Iterator[
     if report.base and report.base.kept:
         yield f"unchanged: {count(len(report.base.kept), 'failure')} of {report.base.name}, too"
     if report.unreached:
-        yield f"out of reach of the code: {count(len(report.unreached), 'failure')}"
+        yield f"left out: {count(len(report.unreached), 'failure')} of packages that the code cannot use"
+    elif report.code and report.code.unknown:
+        yield f"nothing is left out: {_names(tuple(sorted(report.code.unknown)))} may use any package"
     if report.is_foreign:
         return
     kinds = Counter(one.repro.kind for one in report.others)

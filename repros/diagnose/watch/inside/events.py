@@ -4,7 +4,8 @@ Events: `finding` (of a check), `digest` (norms and sums of one rank to be compa
 (two digests of the same gradients, before and after), `fact` (one value that must be the same on all ranks, or
 different on each: `wanted`), `waiting` and `moved` (this process makes no progress, and makes progress again),
 `stepping` (the first optimizer step), `eighth_step` and `communicated` (norms of an optimizer's parameters and
-gradients at its eighth step, and that a tensor was sent to other ranks), `trained_on` (a pass over a loader whose
+gradients at its eighth step, and that a tensor was sent to other ranks), `reduced_step` (the same at the eighth step,
+for gradients that the program has reduced), `trained_on` (a pass over a loader whose
 workers write facts), `seen` (what the checks were shown so far), `raised` (the exception chain that ends the process),
 `failed` (an error of the watch itself).
 """
@@ -26,7 +27,18 @@ MOST_FAILURES = 20
 """Failures of the watch itself in one process after which it stops observing there."""
 
 _ENCODER = json.JSONEncoder(default=str)
-_WITH_VERSIONS = {"finding", "digest", "changed", "fact", "eighth_step", "raised", "waiting", "echo", "seen"}
+_WITH_VERSIONS = {
+    "finding",
+    "digest",
+    "changed",
+    "fact",
+    "eighth_step",
+    "reduced_step",
+    "raised",
+    "waiting",
+    "echo",
+    "seen",
+}
 _PACKAGES = (
     *("torch", "lightning", "pytorch_lightning", "torchmetrics"),
     *("accelerate", "transformers", "peft", "trl", "datasets", "bitsandbytes"),

@@ -217,6 +217,24 @@ def reduced_in_one(rank):
     plain(reduce)
 
 
+def reduced_by_hand_from_other_weights(rank):
+    def reduce(model):
+        for parameter in model.parameters():
+            distributed.all_reduce(parameter.grad)
+            parameter.grad /= 2
+
+    plain(reduce, seed=rank)
+
+
+def reduced_by_hand_but_one(rank):
+    def reduce(model):
+        for parameter in list(model.parameters())[:-2]:
+            distributed.all_reduce(parameter.grad)
+            parameter.grad /= 2
+
+    plain(reduce)
+
+
 def averaged_late(rank):
     for parameter in plain().parameters():
         distributed.all_reduce(parameter.data)

@@ -18,7 +18,7 @@ from repros.diagnose.watch.inside.watch import Watch
 FAMILIES = {
     "torch_distributed": (
         *("gradients_differ", "gradients_changed_apart", "precision_differs", "share_repeated", "ranks_fed_alike"),
-        *("collective_device", "ranks_wait_apart"),
+        *("ranks_begin_apart", "collective_device", "ranks_wait_apart"),
     ),
     "torch_nn": (
         *("weight_unconnected", "layer_cut_off", "eval_mode", "evaluated_in_train_mode", "train_not_called"),

@@ -53,7 +53,7 @@ CHECKS = (
 _TIMES = 3
 _FEWEST = 8
 """Tokens that are compared at least."""
-_MOST = 4
+_MOST = 8
 """Inputs of embeddings that are kept in a forward."""
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
 _WITH_MASK = ("TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoder", "MultiheadAttention")
@@ -66,8 +66,8 @@ class _Texts:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._tokens: list[tuple[Tensor, int | None]] = []
-        """The inputs of embeddings, of shape (rows, length), and the id of the padding."""
+        self._tokens: deque[tuple[Tensor, int | None]] = deque(maxlen=_MOST)
+        """The last inputs of embeddings, of shape (rows, length), and the id of the padding."""
         self._times: Counter[tuple[str, str]] = Counter()
         self._is_right = False
         """Whether a loss had the next tokens as its targets, as of a program that predicts several."""
@@ -85,11 +85,12 @@ class _Texts:
     def fed(self, module: Module, inputs: Sequence[object]) -> None:
         import torch
 
-        if isinstance(module, torch.nn.Embedding) and inputs and _is_text(inputs[0]) and len(self._tokens) < _MOST:
+        if isinstance(module, torch.nn.Embedding) and inputs and _is_text(inputs[0]):
             self._tokens.append((inputs[0], module.padding_idx))
 
     def differentiating(self, tensors: Tensor | Sequence[Tensor]) -> None:
-        tokens, self._tokens = self._tokens, []
+        tokens = [*self._tokens]
+        self._tokens.clear()
         if not tokens or self._is_right:
             return
         for root in tensors if isinstance(tensors, (list, tuple)) else [tensors]:
