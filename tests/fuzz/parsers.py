@@ -11,6 +11,7 @@ from repros.advise.audit.ignore import read_ignores
 from repros.advise.audit.sources import read_source
 from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.authoring.new.form import LABELS, parse_form
+from repros.diagnose.issue import read_issue
 from repros.diagnose.match import log, match_log
 from repros.engine import record
 from repros.engine.catalogue import load
@@ -33,6 +34,18 @@ REDACTOR = Redactor(MachineIdentity())
 CATALOGUE = load()
 
 WORDS: dict[str, list[str]] = {
+    "issue.md": [
+        *("```", "~~~", "\n", "# ", "**", "> ", "<!--", "-->", ">>> ", "import torch", "print(", ")", "  # ", "nan"),
+        *("torchrun ", "--nproc_per_node=", "2", "Trainer(", "devices=", "GPU: ", "NVIDIA", "- ", "torch: ", "2.1.2"),
+        *(
+            "Traceback (most recent call last):",
+            '  File "a.py", line 1, in f',
+            "ValueError: x",
+            "`",
+            "expected ",
+            "\\\n",
+        ),
+    ],
     "requirements.txt": [
         "torch",
         "==",
@@ -207,6 +220,8 @@ ignore = [{ id = "RPR-0005", reason = "the teacher is frozen", until = 2027-01-3
     "archive = { url = 'https://x/y.zip', hashes = { sha256 = '00' } }\n",
     "results.jsonl": json.dumps(record.line(RESULT)) + "\n",
     "form.md": "".join(f"### {label}\n\n{label}\n\n" for label in LABELS),
+    "issue.md": "# It hangs\n\n```python\nimport torch\nprint(1.5)\n```\n\n"
+    "```\n1.25\n```\n\n**Expected**\n\n`1.5`\n\ntorch 2.1\n",
     "script.py": VALID,
     "log.txt": (GOLDEN / "backward-twice-hand-2026-07.log").read_text(encoding="utf-8"),
 }
@@ -235,6 +250,7 @@ PARSERS: dict[str, Callable[[Path], object]] = {
     "listed": read_source,
     "results.jsonl": read_results,
     "form.md": lambda file: parse_form(file.read_text(encoding="utf-8", errors="surrogateescape")),
+    "issue.md": lambda file: read_issue(file.read_text(encoding="utf-8", errors="replace")),
     "script.py": read,
     "log.txt": parse_log,
 }

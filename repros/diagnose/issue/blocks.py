@@ -10,7 +10,7 @@ _QUOTE = re.compile(r"^ {0,3}>(?!>) ?", re.MULTILINE)
 """The prefix of a quoted line, as opposed to a prompt of Python."""
 _FENCE = re.compile(r"^\s*(?P<fence>`{3,}|~{3,})\s*(?P<word>[\w+.-]*)")
 _HEADING = re.compile(
-    r"^ {0,3}(?:#{1,6}\s+(?P<hashes>.+?)\s*#*|\*\*(?P<bold>[^*\n]{2,80})\*\*:?|__(?P<lines>.+)__:?)\s*$"
+    r"^ {0,3}(?:#{1,6}\s+(?P<hashes>\S.*)|\*\*(?P<bold>[^*\n]{2,80})\*\*:?|__(?P<lines>[^_\n]{2,80})__:?)\s*$"
 )
 _UNDERLINE = re.compile(r"^ {0,3}(?:={3,}|-{3,})\s*$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 
 _MOST_RANKS = 100_000
 _COMMANDS = {
-    "torchrun": r"\btorchrun\b[^\n]*?--nproc[-_]per[-_]node[= ]+(\d{1,6})",
-    "torch.distributed": r"\btorch\.distributed\.(?:run|launch)\b[^\n]*?--nproc[-_]per[-_]node[= ]+(\d{1,6})",
-    "accelerate launch": r"\baccelerate launch\b[^\n]*?--num[-_]processes[= ]+(\d{1,6})",
-    "deepspeed": r"\bdeepspeed\b[^\n]*?--num[-_]gpus[= ]+(\d{1,6})",
-    "mpirun": r"\bmpi(?:run|exec)\b[^\n]*? -(?:np|n) +(\d{1,6})",
-    "srun": r"\bsrun\b[^\n]*? (?:-n +|--ntasks(?:-per-node)?[= ]+)(\d{1,6})",
+    "torchrun": r"\btorchrun\b[^\n]{0,1000}?--nproc[-_]per[-_]node[= ]+(\d{1,6})",
+    "torch.distributed": r"\btorch\.distributed\.(?:run|launch)\b[^\n]{0,1000}?--nproc[-_]per[-_]node[= ]+(\d{1,6})",
+    "accelerate launch": r"\baccelerate launch\b[^\n]{0,1000}?--num[-_]processes[= ]+(\d{1,6})",
+    "deepspeed": r"\bdeepspeed\b[^\n]{0,1000}?--num[-_]gpus[= ]+(\d{1,6})",
+    "mpirun": r"\bmpi(?:run|exec)\b[^\n]{0,1000}? -(?:np|n) +(\d{1,6})",
+    "srun": r"\bsrun\b[^\n]{0,1000}? (?:-n +|--ntasks(?:-per-node)?[= ]+)(\d{1,6})",
 }
 """Launchers by the commands that start them; several lines of a shell are joined before the search."""
 _OWN = {
-    "torch.multiprocessing": r"\b(?:mp|multiprocessing)\.(?:spawn|start_processes)\([^\n]*?\bnprocs ?= ?(\d{1,6})",
+    "torch.multiprocessing": r"\b(?:mp|multiprocessing)\.(?:spawn|start_processes)\("
+    r"[^\n]{0,1000}?\bnprocs ?= ?(\d{1,6})",
     "lightning": r"\b(?:Trainer|Fabric)\((?:[^()]|\([^()]*\)){0,2000}?\b(?:devices|gpus) ?= ?(\d{1,6})\b",
-    "notebook_launcher": r"\bnotebook_launcher\([^\n]*?\bnum_processes ?= ?(\d{1,6})",
+    "notebook_launcher": r"\bnotebook_launcher\([^\n]{0,1000}?\bnum_processes ?= ?(\d{1,6})",
 }
 """Libraries by the calls with which a script starts its ranks itself."""
 _STATED = {
@@ -30,17 +31,17 @@ _STATED = {
 _BARE = {
     "torchrun": re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b"),
     "accelerate launch": re.compile(r"\baccelerate launch\b"),
-    "deepspeed": re.compile(r"^\W*deepspeed +\S+\.py", re.MULTILINE),
+    "deepspeed": re.compile(r"^[^\w\n]*+deepspeed +\S+\.py", re.MULTILINE),
 }
 """Launchers whose number of ranks the command does not state."""
 _CONTINUED = re.compile(r"\\\n[ \t>]*")
 _GPU_LINE = re.compile(r"\bGPU (?P<index>\d{1,3}): *(?P<name>[A-Z][\w ()./-]{2,60})")
-_GPU_NAME = r"(?=[^\n]*(?:NVIDIA|GeForce|Tesla|Quadro|RTX|GTX|[AHVLTB]\d{1,3}\b))[^\n,;]{2,60}"
+_GPU_NAME = r"(?=[^\n]{0,60}(?:NVIDIA|GeForce|Tesla|Quadro|RTX|GTX|[AHVLTB]\d{1,3}\b))[^\n,;]{2,60}"
 _GPU_TYPE = re.compile(
     rf"\bGPU(?: type| model\w*(?: and configuration)?)?s?: *(?:(?P<count>\d{{1,2}}) ?[xX*] ?)?(?P<name>{_GPU_NAME})"
 )
 _LIGHTNING_GPUS = re.compile(
-    r"^[\s*>-]*GPU:[ \t]*\n(?P<names>(?:[ \t>]*[-*][ \t]*(?:NVIDIA|Tesla|GeForce|Quadro)[^\n]*\n?)+)", re.MULTILINE
+    r"^[ \t*>-]*+GPU:[ \t]*\n(?P<names>(?:[ \t>]*[-*][ \t]*(?:NVIDIA|Tesla|GeForce|Quadro)[^\n]*\n?)+)", re.MULTILINE
 )
 _USES_GPU = re.compile(
     r"""\.cuda\(|["']cuda(?::\d+)?["']|\baccelerator ?= ?["'](?:gpu|cuda)["']|\bCUDA error\b|\bcuda:\d|\bNCCL\b"""

@@ -25,6 +25,8 @@ _OUT = re.compile(r"^Out\[\d+\]: ?")
 _INLINE = re.compile(r"`(?P<code>[^`\n]{1,120})`")
 _AFTER = re.compile(r"\W{0,3}(?:is|was|were|are|would be) (?:the )?(?:expected|correct|right|true)\b")
 _VALUE = re.compile(r"\d|\bnan\b|\binf\b")
+_LONGEST = 500
+"""Characters of a line of code that are read."""
 _MOST = 200
 """Lines of output that are kept."""
 
@@ -66,7 +68,7 @@ def _of_blocks(blocks: Sequence[Block]) -> Iterator[tuple[str, bool]]:
 def _of_code(lines: Sequence[str]) -> Iterator[str]:
     """Yield the output of an interactive session, and what comments say is printed."""
     is_session = any(line.startswith(">>>") or _PROMPT.match(line) for line in lines)
-    for line in lines:
+    for line in (line[:_LONGEST] for line in lines):
         if is_session and not _PROMPT.match(line):
             yield _OUT.sub("", line)
         elif comment := _COMMENT.match(line) or _OUTPUT_COMMENT.match(line):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from repros.diagnose.issue.printed import Printed
 
 _NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)(?!\w|\.\d)", re.IGNORECASE
+    r"(?<![\w.])[-+]?(?:\d++(?:\.\d*+)?(?:e[-+]?\d++)?|\.\d++(?:e[-+]?\d++)?|nan|inf)(?!\w|\.\d)", re.IGNORECASE
 )
 _VARIES = re.compile(
     r"\d\s?(?:s|ms|sec\w*|min\w*|it/s|s/it|MB|GB|%)\b|%\||\b(?:time|date|seed|pid)\b|\d\d:\d\d", re.IGNORECASE
