@@ -52,8 +52,5 @@ def write_python(file: Path, package: Path) -> None:
 
 
 def _sources(place: Path) -> Iterable[Path]:
-    return (
-        [place]
-        if place.is_file()
-        else [*place.rglob("*.py"), *place.rglob("match.toml"), *place.rglob("families/*.toml")]
-    )
+    patterns = ("*.py", "match.toml", "families/*.toml")
+    return [place] if place.is_file() else [path for pattern in patterns for path in place.rglob(pattern)]

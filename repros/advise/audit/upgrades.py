@@ -83,8 +83,8 @@ def _choose_releases(reported: Iterable[Assessment]) -> dict[str, Version]:
             intervals.setdefault(releases.package, []).append((one.repro.id, releases.interval))
     chosen = {}
     for package, known in intervals.items():
-        lowest = {_first_release(interval) for _, interval in known}
-        ends = {release: {id_ for id_, interval in known if release in interval} for release in lowest}
+        firsts = {_first_release(interval) for _, interval in known}
+        ends = {release: {id_ for id_, interval in known if release in interval} for release in firsts}
         chosen[package] = min(ends, key=lambda version: (-len(ends[version]), version))
     return chosen
 

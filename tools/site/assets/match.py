@@ -21,7 +21,7 @@ def answer(text: str) -> str:
     try:
         lines = log.decode_lines(text.encode(), "the log")
         found = match_log(lines, CATALOGUE)
-        told = {} if found.candidates else explanations_to_json(explain(found.failures, lines, FAMILIES))
-        return json.dumps(match_to_json(found) | told)
+        explained = {} if found.candidates else explanations_to_json(explain(found.failures, lines, FAMILIES))
+        return json.dumps(match_to_json(found) | explained)
     except ReprosError as error:
         return json.dumps({"error": str(error)})
