@@ -113,7 +113,7 @@ WRONG = {
     "Strategies whose launcher matters": ("fsdp", "'fsdp'"),
     "Message": ("x", "match = ['x'] in [tool.repro.variants.failing]; "),
     "Stack": ("mine", "home = 'mine'"),
-    "Dependencies": ("torch at 2", "dependencies = ['torch at 2']"),
+    "Dependencies": ("torch at 2", "expected dependencies: a list of requirements"),
     "Failing code": ("def (", "failing"),
     "Fixed code": ('x = """a\nb"""', "fixed"),
     "Where the fix is documented": ("in a book", "source = 'in a book' in [tool.repro.variants.fixed]; "),
@@ -133,7 +133,7 @@ def test_rejected_values_are_reported_and_the_rest_is_used(label: str, tmp_path:
 def test_a_long_rejected_value_is_cut(label: str, tmp_path: Path) -> None:
     _, rejected = filled(tmp_path, {"Title": "It breaks", label: "9" * 5_000})
     assert len(rejected) == 1
-    assert "99...99" in rejected[0]
+    assert "99..." in rejected[0]
     assert len(rejected[0]) < 500
 
 

@@ -4,47 +4,30 @@ from __future__ import annotations
 
 import ast
 import re
-import reprlib
+import tempfile
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from packaging.requirements import InvalidRequirement
 
 from repros.authoring.new.form import (
     CLAIMED_TABLE,
     FAILING_TABLE,
-    FIXED_TABLE,
     REPRO_TABLE,
     FilledForm,
     HeaderKey,
     Value,
     toml_value,
 )
-from repros.engine.header.block import HeaderBlock
-from repros.engine.header.keys import REPRO, VARIANT, requirements
+from repros.engine import header
+from repros.engine.header import HeaderError
 from repros.engine.stacks import load_stacks
-from repros.engine.values import Key
-from repros.model import FailureKind
+from repros.engine.values import quote
 from repros.model.settings import PACKAGE, CatalogueLocations
 
 Report = Callable[[str], None]
 """Receives a sentence for the user."""
 
-_RULES: Mapping[str, Mapping[str, Key]] = {
-    "": {"dependencies": Key("a list of requirements", requirements)},
-    REPRO_TABLE: REPRO,
-    FAILING_TABLE: VARIANT,
-    FIXED_TABLE: VARIANT,
-    CLAIMED_TABLE: VARIANT,
-}
-"""The header's rules by table and key."""
 _WIDTH = 115
-_QUOTED = reprlib.Repr()
-"""Quotes a value, shortened to fit a sentence."""
-_QUOTED.maxstring = _QUOTED.maxother = 200
-_QUOTED.maxlist = 20
 _CODE = """\
 def {name}(strategy, accelerator):
 {body}
@@ -83,69 +66,31 @@ def fill_template(template: str, form: FilledForm, report: Report, places: Catal
         report: receives a sentence per rejected answer.
         places: the catalogues in use, whose stacks can be its reference stack.
     """
-    values = _valid_values(template, form, report, load_stacks(places))
+    stacks = load_stacks(places)
+    with tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder, "draft.py")
+        values: dict[HeaderKey, Value] = {}
+        # 'kind' comes last, since most kinds need 'documented'.
+        for place, value in sorted(form.values.items(), key=lambda item: item[0].key == "kind"):
+            if place.key == "home" and value not in stacks:
+                report(f"home = {quote(value)}: no such stack; known: {', '.join(stacks)}")
+                continue
+            _write_draft(draft, template, {**values, place: value})
+            try:
+                header.read(draft)
+            except HeaderError as error:
+                report(str(error).removeprefix(f"{draft}:{error.line}: "))
+            else:
+                values[place] = value
+        _write_draft(draft, template, values)
+        restated = {HeaderKey(*place) for place in header.restated_keys(draft)}
     text = _set_sections(_set_code(template, form, values, report), form.sections)
-    restated = {place for place in values if _states_default(place, values, template)}
     return "\n".join(_set_values(text.splitlines(), values, restated)) + "\n"
 
 
-def _valid_values(
-    template: str, form: FilledForm, report: Report, stacks: Collection[object]
-) -> dict[HeaderKey, Value]:
-    """Return the values that the header accepts, and report the others."""
-    values = dict(form.values)
-    for place, value in form.values.items():
-        if problem := _value_problem(place, value, stacks):
-            report(problem)
-            del values[place]
-    for place, problem in _conflicts(template, values):
-        report(problem)
-        del values[place]
-    return values
-
-
-def _value_problem(place: HeaderKey, value: Value, stacks: Collection[object]) -> str | None:
-    """Return why the header rejects a value, or None."""
-    table, key = place
-    if key == "home" and value not in stacks:
-        return f"home = {_QUOTED.repr(value)}: no such stack; known: {', '.join(map(str, stacks))}"
-    rule = _RULES[table][key]
-    try:
-        rule.parse(value)
-    except (ValueError, TypeError, InvalidRequirement):
-        heading = f" in [{table}]" if table else ""
-        return f"{key} = {_QUOTED.repr(value)}{heading}; expected {rule.expected}"
-    return None
-
-
-def _conflicts(template: str, values: Mapping[HeaderKey, Value]) -> Iterator[tuple[HeaderKey, str]]:
-    """Yield each value that contradicts another one of the form or the template, with the problem."""
-    repro = _repro_table(template, values)
-    if repro["kind"] != FailureKind.BUG and "documented" not in repro:
-        problem = f"a failure that is {repro['kind']!r} lacks 'documented'; expected the address that documents it"
-        yield HeaderKey(REPRO_TABLE, "kind"), problem
-    if repro.get("minimum", 1) > repro["processes"]:
-        problem = f"minimum = {repro['minimum']} in [{REPRO_TABLE}]; expected at most processes = {repro['processes']}"
-        yield HeaderKey(REPRO_TABLE, "minimum"), problem
-    if unknown := [name for name in repro.get("cold", ()) if name not in repro["strategies"]]:
-        known = ", ".join(repro["strategies"])
-        problem = f"cold names {unknown[0]!r}; expected some of the repro's strategies: {known}"
-        yield HeaderKey(REPRO_TABLE, "cold"), problem
-    ends = HeaderKey(FAILING_TABLE, "ends")
-    if ends in values:
-        if any(HeaderKey(FAILING_TABLE, key) in values for key in ("raises", "match")):
-            yield ends, "expected either 'ends' or 'raises' with 'match', not both"
-        elif (frames := HeaderKey(FAILING_TABLE, "frames")) in values:
-            yield frames, f"[{FAILING_TABLE}] has frames without an exception; expected 'raises' as well"
-
-
-def _repro_table(template: str, values: Mapping[HeaderKey, Value]) -> dict[str, Any]:
-    """Return the values of the repro's table, from the form, the template or the defaults, in this order."""
-    return {
-        **{key: rule.default for key, rule in REPRO.items() if rule.default is not None},
-        **HeaderBlock(Path("template.py"), template).table(REPRO_TABLE),
-        **{key: value for (table, key), value in values.items() if table == REPRO_TABLE},
-    }
+def _write_draft(draft: Path, template: str, values: Mapping[HeaderKey, Value]) -> None:
+    """Write the template with these values, even if the header rejects one."""
+    draft.write_text("\n".join(_set_values(template.splitlines(), values, ())), encoding="utf-8")
 
 
 def _set_values(lines: list[str], values: Mapping[HeaderKey, Value], restated: Collection[HeaderKey]) -> list[str]:
@@ -164,14 +109,6 @@ def _set_values(lines: list[str], values: Mapping[HeaderKey, Value], restated: C
         at = next((n for n in range(start, end) if lines[n].startswith(f"# {key} = ")), None)
         lines = [*lines[:end], *written, *lines[end:]] if at is None else [*lines[:at], *written, *lines[at + 1 :]]
     return lines
-
-
-def _states_default(place: HeaderKey, values: Mapping[HeaderKey, Value], template: str) -> bool:
-    """Return whether a value of the form is the default."""
-    rule = _RULES[place.table][place.key]
-    if place == HeaderKey(REPRO_TABLE, "minimum"):
-        return bool(values[place] == _repro_table(template, values)["processes"])
-    return not rule.required and rule.parse(values[place]) == rule.default
 
 
 def _table_span(lines: Sequence[str], table: str) -> tuple[int, int]:
