@@ -19,17 +19,10 @@ def _list(expected: str, convert: Callable[[Any], Any]) -> Key:
     return Key(f"a list of {expected}", list_of(convert))
 
 
-def _expression(value: Any) -> str:
-    """Return a regular expression that compiles.
-
-    Raises:
-        ValueError: it does not.
-    """
-    try:
-        re.compile(found := text(value))
-    except re.error as error:
-        raise ValueError(str(error)) from error
-    return found
+def expression(value: Any) -> str:
+    """Return a regular expression that compiles."""
+    re.compile(text(value))
+    return str(value)
 
 
 def _lines_of_code(value: Any) -> tuple[tuple[str, str], ...]:
@@ -55,7 +48,7 @@ _KEYS: Mapping[str, Key] = {
     "special_cases": _list("ids such as RPR-0024", text),
     "elsewhere": Key("a sentence without its full stop", text),
     "other_causes": _list("sentences with the call to look at", text),
-    "reads": _list("expressions with named groups", _expression),
+    "reads": _list("expressions with named groups", expression),
     "fixes": Key("a table of variants with lines of code", _lines_of_code),
     "usual_cause": Key("true or false", boolean),
     "common_message": Key("true or false", boolean),
@@ -86,22 +79,38 @@ def read_hints(file: Path) -> Mapping[str, Hints]:
     Raises:
         ReprosError: the file is invalid; the message has its path, the table and what was expected.
     """
+    tables = read_tables(file, "[RPR-0001]")
+    return {id_: Hints(**parse_table(f"[{id_}] of {file}", table, _KEYS)) for id_, table in tables.items()}
+
+
+def read_tables(file: Path, example: str) -> Mapping[str, Any]:
+    """Return the tables of a file.
+
+    Raises:
+        ReprosError: it cannot be read; the message has a table's name as an example.
+    """
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, or not UTF-8
-        raise ReprosError(f"{file} cannot be read ({error}); expected a table such as [RPR-0001].") from error
-    return {id_: _hints(f"[{id_}] of {file}", table) for id_, table in tables.items()}
+        raise ReprosError(f"{file} cannot be read ({error}); expected a table such as {example}.") from error
 
 
-def _hints(location: str, table: Any) -> Hints:
+def parse_table(location: str, table: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Return the converted values of a table.
+
+    Raises:
+        ReprosError: it is no table, or has an unknown, missing or wrong key.
+    """
     if not isinstance(table, dict):
         raise ReprosError(f"{location} = {quote(table)}; expected a table.")
+    if missing := [name for name, key in keys.items() if key.required and name not in table]:
+        raise ReprosError(f"{location} has no {missing[0]!r}; expected {keys[missing[0]].expected}.")
     values = {}
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise ReprosError(f"unknown key {key!r} in {location}; expected one of: {', '.join(_KEYS)}.")
+    for name, value in table.items():
+        if name not in keys:
+            raise ReprosError(f"unknown key {name!r} in {location}; expected one of: {', '.join(keys)}.")
         try:
-            values[key] = _KEYS[key].parse(value)
-        except (ValueError, TypeError):
-            raise ReprosError(f"{key} = {quote(value)} in {location}; expected {_KEYS[key].expected}.") from None
-    return Hints(**values)
+            values[name] = keys[name].parse(value)
+        except (ValueError, TypeError, re.error):
+            raise ReprosError(f"{name} = {quote(value)} in {location}; expected {keys[name].expected}.") from None
+    return values

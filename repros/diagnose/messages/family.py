@@ -7,16 +7,14 @@ A table describes the errors that have the same words, whatever the program: `ti
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from repros.engine.values import Key, list_of, quote, text
-from repros.model.errors import ReprosError
+from repros.diagnose.match.hint_files import expression, parse_table, read_tables
+from repros.engine.values import Key, list_of, text
 
 FOLDER = Path(__file__).parent / "families"
 
@@ -103,45 +101,15 @@ def load_families() -> tuple[MessageFamily, ...]:
 
 
 def _read_file(file: Path) -> Iterator[MessageFamily]:
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, or not UTF-8
-        raise ReprosError(f"{file} cannot be read ({error}); expected a table such as [device-mismatch].") from error
-    for name, table in tables.items():
-        values = _parse(f"[{name}] of {file}", table, _FAMILY)
+    for name, table in read_tables(file, "[device-mismatch]").items():
+        values = parse_table(f"[{name}] of {file}", table, _FAMILY)
         yield MessageFamily(
             name=name, area=file.stem, literals=tuple(map(required_literal, values["patterns"])), **values
         )
 
 
-def _parse(location: str, table: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Return the converted values of a table.
-
-    Raises:
-        ReprosError: it is no table, or has an unknown, missing or wrong key.
-    """
-    if not isinstance(table, dict):
-        raise ReprosError(f"{location} = {quote(table)}; expected a table.")
-    if missing := [name for name, key in keys.items() if key.required and name not in table]:
-        raise ReprosError(f"{location} has no {missing[0]!r}; expected {keys[missing[0]].expected}.")
-    values = {}
-    for name, value in table.items():
-        if name not in keys:
-            raise ReprosError(f"unknown key {name!r} in {location}; expected one of: {', '.join(keys)}.")
-        try:
-            values[name] = keys[name].parse(value)
-        except (ValueError, TypeError, re.error):
-            raise ReprosError(f"{name} = {quote(value)} in {location}; expected {keys[name].expected}.") from None
-    return values
-
-
-def _pattern(value: Any) -> str:
-    re.compile(text(value))
-    return str(value)
-
-
 def _causes(value: Any) -> tuple[Cause, ...]:
-    return tuple(Cause(**_parse("a cause", item, _CAUSE)) for item in value)
+    return tuple(Cause(**parse_table("a cause", item, _CAUSE)) for item in value)
 
 
 def _list(expected: str, convert: Callable[[Any], Any] = text, **more: Any) -> Key:
@@ -152,20 +120,18 @@ _CAUSE: Mapping[str, Key] = {
     "text": Key("a cause, without its full stop", text, required=True),
     "fix": Key("the change that removes the cause", text, required=True),
     "check": Key("what to run or print to recognise the cause", text),
-    "evidence": _list("regular expressions", _pattern),
+    "evidence": _list("regular expressions", expression),
     "when": Key("the name of a group", text),
     "threads": _list("addresses of public threads"),
 }
 _FAMILY: Mapping[str, Key] = {
     "title": Key("what the words say, without a full stop", text, required=True),
     "fault": Key("one of: program, configuration, machine, another rank", Fault, required=True),
-    "patterns": Key(
-        "a list of regular expressions with named groups", partial(list_of(_pattern, empty=False)), required=True
-    ),
+    "patterns": Key("a list of regular expressions with named groups", list_of(expression, empty=False), required=True),
     "causes": Key("tables [[NAME.causes]] with text, fix, check", _causes, required=True),
     "classes": _list("exception classes by their last name"),
     "facts": _list("sentences with groups in braces"),
-    "log": _list("regular expressions with named groups", _pattern),
+    "log": _list("regular expressions with named groups", expression),
     "next": _list("commands"),
 }
 
