@@ -48,7 +48,7 @@ def answer_log(
         ReprosError: a log is empty or binary, or a dump cannot be read.
     """
     lines = log.join_logs([(one.name, one.raw) for one in given.documents]) if given.documents else None
-    evidence = match_evidence(lines, _read_dumps(given), _Lazy(read_repros), index=index)
+    evidence = match_evidence(lines, _read_dumps(given), _read_lazily(read_repros), index=index)
     match = evidence.match
     if match.candidates and match.candidates[0].confidence is not Confidence.POSSIBLE:
         return answer_candidate(given, match)
@@ -72,14 +72,9 @@ def _read_dumps(given: Input) -> tuple[Dump, ...]:
     return read_dumps(given.dumps)
 
 
-class _Lazy:
-    """Repros that are read when they are iterated over."""
-
-    def __init__(self, read: Callable[[], Iterable[Repro]]) -> None:
-        self._read = read
-
-    def __iter__(self) -> Iterator[Repro]:
-        return iter(self._read())
+def _read_lazily(read: Callable[[], Iterable[Repro]]) -> Iterator[Repro]:
+    """Yield repros that are read when the first is asked for."""
+    yield from read()
 
 
 def answer_candidate(given: Input, match: LogMatch) -> Answer:
@@ -92,7 +87,7 @@ def answer_candidate(given: Input, match: LogMatch) -> Answer:
         Section("seen", (_seen_text(best.link, best.failure, _focus(candidate)),), most_lines=2),
         cause_section(repro),
         *fixes,
-        *where_section(own_frames(best.failure)),
+        *where_section(next(iter(own_frames(best.failure)), None)),
         Section("sure", (confidence_reason(candidate),), most_lines=2),
         *_releases_sections(candidate),
         *_others_section(candidate, others),
@@ -120,16 +115,11 @@ def _seen_text(link: ChainLink, failure: LogFailure, focus: str) -> str:
     return f"{location}{name}{'[...] ' if start else ''}{message[start:]}"
 
 
-def where_section(frames: Sequence[UserFrame]) -> Iterator[Section]:
-    """Yield the innermost frame of the user's own code, with its code."""
-    if frames:
-        yield Section("where", (frame_text(frames[0]),), most_lines=2)
-
-
-def frame_text(frame: UserFrame) -> str:
-    """Return `model.py:54 self.pos(torch.arange(n))`, or the function if the log lacks the code."""
-    at = f"{frame.file}:{frame.line}" if frame.line else frame.file
-    return f"{at} {frame.code.strip() or f'in {frame.function}'}"
+def where_section(frame: UserFrame | None) -> Iterator[Section]:
+    """Yield `model.py:54 self.pos(torch.arange(n))`, the user's own code, or its function if the log lacks the code."""
+    if frame:
+        at = f"{frame.file}:{frame.line}" if frame.line else frame.file
+        yield Section("where", (f"{at} {frame.code.strip() or f'in {frame.function}'}",), most_lines=2)
 
 
 def _releases_sections(candidate: Candidate) -> Iterator[Section]:

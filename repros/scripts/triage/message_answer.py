@@ -10,6 +10,7 @@ from repros.diagnose.messages.explain import Lines
 from repros.diagnose.messages.nearest import NearFailure
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.kind import Input
+from repros.scripts.triage.log_answer import where_section
 
 FindNear = Callable[[str], Iterable[NearFailure]]
 """Returns the documented failures whose messages share the rarest words with a message."""
@@ -40,7 +41,7 @@ def answer_message(given: Input, match: LogMatch, lines: Lines, find_near: FindN
     sections = (
         Section("error", (_error_text(first),), most_lines=2),
         *_facts(first),
-        *_where(first),
+        *where_section(first.frame),
         *_cause_sections(first.causes),
         *_ranks_section(explanations),
         *(
@@ -73,12 +74,6 @@ def _facts(explanation: Explanation) -> Iterator[Section]:
         yield Section("says", explanation.facts, most_lines=3)
     if explanation.family and explanation.family.fault is not Fault.PROGRAM:
         yield Section("at fault", (f"{explanation.family.fault}, not the program",), most_lines=1)
-
-
-def _where(explanation: Explanation) -> Iterator[Section]:
-    if frame := explanation.frame:
-        at = f"{frame.file}:{frame.line}" if frame.line else frame.file
-        yield Section("where", (f"{at} {frame.code.strip() or f'in {frame.function}'}",), most_lines=2)
 
 
 def _cause_sections(causes: Sequence[PossibleCause]) -> Iterator[Section]:
