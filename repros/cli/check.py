@@ -15,7 +15,7 @@ from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
-from repros.cli.shared.options import catalogue_option
+from repros.cli.shared.options import catalogue_option, stacks_option
 from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine import environments
@@ -36,13 +36,7 @@ from repros.text.suggest import suggest_signature
 )
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--rules", is_flag=True, help="Check the rules alone, which takes seconds; no cell runs.")
-@click.option(
-    "--stack",
-    "stacks",
-    multiple=True,
-    metavar="NAME",
-    help="Run on this stack, installed if missing; repeatable. Default: all ready stacks.",
-)
+@stacks_option("Run on this stack, installed if missing; repeatable. Default: all ready stacks.")
 @click.option(
     "--bisect/--no-bisect",
     default=None,

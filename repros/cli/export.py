@@ -9,7 +9,7 @@ import click
 from repros.advise.export import osv, pins, script
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import choose_interpreter, load_catalogue
-from repros.cli.shared.options import catalogue_option
+from repros.cli.shared.options import catalogue_option, python_option
 from repros.cli.shared.output import write_new
 from repros.cli.shared.streams import echo
 from repros.engine import evidence
@@ -33,12 +33,7 @@ from repros.text.control import dump_json
 @click.option("--minimal", is_flag=True, help="Write only these variants, for a bug report. Default: failing, fixed.")
 @click.option("--variant", metavar="NAME", help="Variant that runs by default.  [default: failing]")
 @click.option("--stack", "stack_name", metavar="NAME", help="Pin this stack's versions. Default: the repro's `home`.")
-@click.option(
-    "--python",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Pin the versions of this interpreter's environment.",
-)
+@python_option("Pin the versions of this interpreter's environment.")
 @click.option(
     "--output",
     "-o",

@@ -12,7 +12,7 @@ import click
 
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import read_catalogue
-from repros.cli.shared.options import catalogue_option, json_option
+from repros.cli.shared.options import catalogue_option, json_option, python_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signatures import load_index
 from repros.cli.shared.streams import echo, echo_json
@@ -37,12 +37,7 @@ FOUND, NOT_FOUND = 0, 1
 @click.option(
     "--confirm", is_flag=True, help="Run the failing variants of the candidates in the environment of --python."
 )
-@click.option(
-    "--python",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Environment for --confirm, and for versions that the log does not state.",
-)
+@python_option("Environment for --confirm, and for versions that the log does not state.")
 @click.option("--verbose", is_flag=True, help="Quote the line that contradicts each ruled out failure.")
 @json_option
 @catalogue_option

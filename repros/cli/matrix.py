@@ -16,7 +16,7 @@ from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.on import engine_on, on_option
-from repros.cli.shared.options import catalogue_option, narrowing_options, side_by_side_options
+from repros.cli.shared.options import catalogue_option, narrowing_options, side_by_side_options, stacks_option
 from repros.cli.shared.output import Page, console, show_text
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.engine import evidence
@@ -60,7 +60,7 @@ class MeasureOptions:
     epilog=example("repros matrix --dry-run", "repros matrix --stack 2023-12 --check"),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Only this stack; repeatable.")
+@stacks_option("Only this stack; repeatable.")
 @narrowing_options
 @click.option(
     "--dry-run", is_flag=True, help="Print the number of cells to run and the time on this machine; run nothing."

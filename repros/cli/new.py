@@ -18,6 +18,7 @@ from repros.authoring.new.skeletons import SKELETONS
 from repros.authoring.new.template import script_path, write_script
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import CHECKOUT
+from repros.cli.shared.options import stacks_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import make_task, ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo
@@ -73,13 +74,9 @@ from repros.text.wording import relative_to_cwd
     help="Run this failing script, such as one of `repros reduce`, and fill the template from it and its outcome.",
 )
 @click.option("--thread", metavar="URL", help="With --from-script: address of the report.")
-@click.option(
-    "--stack",
-    "stacks",
-    multiple=True,
-    metavar="NAME",
-    help="With --from-script: stack to run it on; repeatable. The first that fails becomes `home`. Default: the ready "
-    "stacks, current first.",
+@stacks_option(
+    "With --from-script: stack to run it on; repeatable. The first that fails becomes `home`. Default: the ready "
+    "stacks, current first."
 )
 @running_options
 @click.option(

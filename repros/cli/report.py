@@ -21,7 +21,7 @@ from repros.advise.report.script.markdown import script_markdown
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.live import LiveReporter
-from repros.cli.shared.options import catalogue_option, narrowing_options
+from repros.cli.shared.options import catalogue_option, narrowing_options, python_option, stacks_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import (
     find_script,
@@ -66,13 +66,8 @@ RUNS = Path(".repros/report.jsonl")
     ),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--python",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="First run the failing variant and its fixes on this interpreter or environment.",
-)
-@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="First run them on this stack; repeatable.")
+@python_option("First run the failing variant and its fixes on this interpreter or environment.")
+@stacks_option("First run them on this stack; repeatable.")
 @narrowing_options
 @click.option(
     "--results",

@@ -17,7 +17,9 @@ from repros.cli.shared.on import engine_on, on_option
 from repros.cli.shared.options import (
     catalogue_option,
     narrowing_options,
+    python_option,
     side_by_side_options,
+    stacks_option,
     to_devices,
 )
 from repros.cli.shared.output import console, show_text
@@ -49,19 +51,8 @@ def _to_launch(_: click.Context, __: click.Parameter, name: str) -> Launch | Non
     epilog=example("repros run RPR-0005 --strategy ddp", "repros run RPR-0003 --python ~/project/.venv"),
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--stack",
-    "stacks",
-    multiple=True,
-    metavar="NAME",
-    help="Stack to run on; 'home' is each repro's reference stack. Repeatable. Default: home and current.",
-)
-@click.option(
-    "--python",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Run on this interpreter or environment; nothing is installed into it.",
-)
+@stacks_option("Stack to run on; 'home' is each repro's reference stack. Repeatable. Default: home and current.")
+@python_option("Run on this interpreter or environment; nothing is installed into it.")
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this variant; repeatable.")
 @narrowing_options
 @subset_options

@@ -47,9 +47,18 @@ catalogue_option = click.option(
 )
 """Add `--catalogue`, which replaces all other catalogues; the command gets the catalogues in use."""
 
-program_option = click.option(
-    "--python", type=click.Path(path_type=Path), metavar="PATH", help="Environment whose programs run."
-)
+
+def stacks_option(about: str) -> Callable[[F], F]:
+    """Return the decorator that adds the repeatable `--stack`."""
+    return click.option("--stack", "stacks", multiple=True, metavar="NAME", help=about)
+
+
+def python_option(about: str) -> Callable[[F], F]:
+    """Return the decorator that adds `--python`, an interpreter or the folder of an environment."""
+    return click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help=about)
+
+
+program_option = python_option("Environment whose programs run.")
 """Add `--python` to a command that runs the user's program with the environment's folder first on PATH."""
 
 
