@@ -14,14 +14,14 @@ from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.cli.shared.example import example
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.inputs import load_catalogue
-from repros.cli.shared.options import catalogue_option, json_option
+from repros.cli.shared.options import catalogue_option, json_option, stacks_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import (
-    LOGS,
     find_script,
     issue_options,
     issue_targets,
     make_task,
+    run_warned,
     running_options,
     words_argument,
 )
@@ -30,16 +30,15 @@ from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import with_option
 from repros.engine.environment import Targets
 from repros.engine.environments.downloads import find_downloads
-from repros.engine.own_folder import new_log_folder
 from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
 from repros.scripts.try_ import markdown
 from repros.scripts.try_.json_format import runs_to_json
 from repros.scripts.try_.outcome import Status
-from repros.scripts.try_.run import ScriptRun, run_on_stacks, with_comparison, with_known
+from repros.scripts.try_.run import ScriptRun, with_known
 from repros.scripts.try_.script import read_report
 from repros.scripts.try_.task import Task
-from repros.scripts.try_.text import describe_missing, format_plan, format_run, format_warning
+from repros.scripts.try_.text import describe_missing, format_plan, format_run
 
 
 @click.command(
@@ -51,7 +50,7 @@ from repros.scripts.try_.text import describe_missing, format_plan, format_run, 
 )
 @words_argument
 @issue_options
-@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Stack to run on; repeatable. Default: current.")
+@stacks_option("Stack to run on; repeatable. Default: current.")
 @with_option
 @running_options
 @click.option("--dry-run", is_flag=True, help="Print the environments and what they would download; run nothing.")
@@ -94,21 +93,13 @@ def try_script(
     if comment and (report is None or as_json):
         raise click.UsageError("--comment needs --from-issue FILE, and excludes --json.")
     task = make_task(script, arguments, watch=not no_watch, **running)
-    catalogue, err = load_catalogue(places), console(stderr=True)
-    report_progress = partial(show_text, err)
+    catalogue, report_progress = load_catalogue(places), partial(show_text, console(stderr=True))
     with interrupt_on_signals():
         where = issue_targets(task, report, stacks, wanted, places, report_progress)
         if dry_run:
             return _print_plan(task, where)
-        started = run_on_stacks(
-            task,
-            where,
-            new_log_folder(LOGS),
-            report_progress=report_progress,
-            on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
-        )
         runs: list[ScriptRun] = []
-        for run in with_known(with_comparison(started, report), catalogue):
+        for run in with_known(run_warned(task, where, report, report_progress), catalogue):
             if not as_json and not comment and run.outcome.status is not Status.NOT_RUN:
                 _show(run, runs)
             runs.append(run)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -190,21 +191,30 @@ def try_on(task: Task, choose: Callable[[ReportProgress], Targets], report: Issu
         report: the issue with which the runs are compared; None for none.
     """
     err = console(stderr=True)
+    report_progress = partial(show_text, err, style="dim")
     runs = []
-
-    def report_progress(line: str) -> None:
-        show_text(err, line, "dim")
-
     with interrupt_on_signals():
-        running = run_on_stacks(
-            task,
-            choose(report_progress),
-            new_log_folder(LOGS),
-            report_progress=report_progress,
-            on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
-        )
-        for run in with_comparison(running, report):
+        for run in run_warned(task, choose(report_progress), report, report_progress):
             runs.append(run)
             outcome = run.outcome
             show_text(err, f"{run.stack}: {outcome.signature or outcome.note or outcome.status.value}")
     return runs
+
+
+def run_warned(
+    task: Task, where: Targets, report: Issue | None, report_progress: ReportProgress
+) -> Iterator[ScriptRun]:
+    """Run a script on stacks and yield the runs, compared with an issue; before the first, show the sandbox on stderr.
+
+    Raises:
+        ReprosError: there is no such stack.
+    """
+    err = console(stderr=True)
+    started = run_on_stacks(
+        task,
+        where,
+        new_log_folder(LOGS),
+        report_progress=report_progress,
+        on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
+    )
+    return with_comparison(started, report)

@@ -12,7 +12,7 @@ from packaging.version import Version
 from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.script_options import LOGS, issue_targets, make_task
+from repros.cli.shared.script_options import LOGS, issue_targets, make_task, run_warned
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.diagnose.issue import Issue, read_issue
 from repros.engine.environment import Targets
@@ -28,10 +28,9 @@ from repros.scripts.triage.answer import MOST_COMMANDS, Answer
 from repros.scripts.triage.kind import Input, InputKind
 from repros.scripts.triage.run_answer import changed_packages, complete_run, find_change, plan_ranks
 from repros.scripts.try_.markdown import comment
-from repros.scripts.try_.run import ScriptRun, run_on_stacks, with_comparison, with_known
+from repros.scripts.try_.run import ScriptRun, with_known
 from repros.scripts.try_.script import Script, read_script
 from repros.scripts.try_.task import Task
-from repros.scripts.try_.text import format_warning
 
 _TIMEOUT = 60
 """Seconds of one run."""
@@ -74,8 +73,7 @@ def run_input(given: Input, answer: Answer, places: CatalogueLocations, request:
         ReprosError: there is no script, or it ran nowhere.
     """
     issue, script = _read(given)
-    err = console(stderr=True)
-    report_progress = partial(show_text, err)
+    report_progress = partial(show_text, console(stderr=True))
     planned = plan_ranks(issue, script.source)
     task = make_task(
         script,
@@ -123,16 +121,8 @@ def _run(
     Raises:
         ReprosError: the script ran nowhere.
     """
-    err = console(stderr=True)
-    started = run_on_stacks(
-        task,
-        where,
-        new_log_folder(LOGS),
-        report_progress=report_progress,
-        on_start=lambda: show_text(err, format_warning(task, err.width), "yellow"),
-    )
     runs = []
-    for run in with_known(with_comparison(started, issue), load_catalogue(places)):
+    for run in with_known(run_warned(task, where, issue, report_progress), load_catalogue(places)):
         outcome = run.outcome
         report_progress(f"{run.stack}: {run.comparison or outcome.signature or outcome.note or outcome.status.value}")
         runs.append(run)
