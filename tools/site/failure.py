@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,11 +193,5 @@ def _shorten(log: str) -> str:
 def _home_pins(repro: Repro, source: Source) -> list[str]:
     """Return the reference stack's pins of the packages that the failure is in, as lines of a requirements file."""
     home = source.stack(repro.home)
-    return list(_pins(repro, home.requirements)) if home else []
-
-
-def _pins(repro: Repro, requirements: Any) -> Iterator[str]:
     named = {*repro.packages, *packages_of(repro.affected), "torch"}
-    for requirement in requirements:
-        if requirement.name in named:
-            yield str(requirement)
+    return [str(pin) for pin in home.requirements if pin.name in named] if home else []

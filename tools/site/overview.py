@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ from repros.text.failures import pinned_version
 from tools.site.prose import inline
 from tools.site.source import Source
 
-SYMBOLS = {StackStatus.FAILS: "✕", StackStatus.CLEAN: "✓", StackStatus.DIFFERS: "≠", None: "·"}
-"""How a status is drawn where there is no room for a word."""
-WORDS = {StackStatus.FAILS: "fails", StackStatus.CLEAN: "clean", StackStatus.DIFFERS: "differs", None: "not measured"}
-CLASSES = {StackStatus.FAILS: "f", StackStatus.CLEAN: "c", StackStatus.DIFFERS: "d", None: "n"}
-"""Style classes; short, because the index has one for each failure and stack."""
+_SHOWN = {
+    StackStatus.FAILS: ("fails", "✕", "f"),
+    StackStatus.CLEAN: ("clean", "✓", "c"),
+    StackStatus.DIFFERS: ("differs", "≠", "d"),
+    None: ("not measured", "·", "n"),
+}
+"""A status in a word, in a letter, and as a style class, which is short because the index has one for each square."""
 
 _NAMES = {"torch": "PyTorch", "lightning": "Lightning", "peft": "PEFT", "trl": "TRL"}
 """Libraries whose own spelling is not that of their package."""
@@ -31,21 +33,10 @@ class Square:
     stack: Stack
     status: StackStatus | None
     """None: not measured there."""
-
-    @property
-    def word(self) -> str:
-        """The status in a word."""
-        return WORDS[self.status]
-
-    @property
-    def symbol(self) -> str:
-        """The status in a letter."""
-        return SYMBOLS[self.status]
-
-    @property
-    def style(self) -> str:
-        """The class of its style."""
-        return CLASSES[self.status]
+    word: str
+    symbol: str
+    style: str
+    """The class of its style."""
 
     def version(self, package: str) -> str:
         """Return the stack's release of a package; empty if it pins none."""
@@ -54,7 +45,8 @@ class Square:
 
 def strip(repro: Repro, source: Source) -> list[Square]:
     """Return the measurements of one failure: a square per stack."""
-    return [Square(stack, stack_status(repro, stack, source.evidence)) for stack in source.stacks]
+    statuses = [stack_status(repro, stack, source.evidence) for stack in source.stacks]
+    return [Square(stack, status, *_SHOWN[status]) for stack, status in zip(source.stacks, statuses, strict=True)]
 
 
 def overview(source: Source) -> dict[str, Any]:
@@ -100,18 +92,12 @@ def _libraries(source: Source) -> str:
 def _places(source: Source) -> dict[str, list[int]]:
     """Return each failure's place in the orders that a reader can choose: by severity, the newest, most reports."""
     days = _first_days(source)
-
-    def newest(repro: Repro) -> tuple[Any, ...]:
-        return (days.get(repro.id, dt.date.max), repro.id)
-
-    def reports(repro: Repro) -> int:
-        return len(repro.upstream.reports)
-
-    orders = [
-        sorted(source.catalogue, key=lambda repro: severity(repro, source), reverse=True),
-        sorted(source.catalogue, key=newest, reverse=True),
-        sorted(source.catalogue, key=reports, reverse=True),
+    keys: list[Callable[[Repro], Any]] = [
+        lambda repro: severity(repro, source),
+        lambda repro: (days.get(repro.id, dt.date.max), repro.id),
+        lambda repro: len(repro.upstream.reports),
     ]
+    orders = [sorted(source.catalogue, key=key, reverse=True) for key in keys]
     return {repro.id: [order.index(repro) for order in orders] for repro in source.catalogue}
 
 

@@ -65,17 +65,13 @@ def add_search(folder: Path, repros: Iterable[Repro]) -> None:
     Raises:
         NpmError: MiniSearch cannot be downloaded.
     """
-    text = json.dumps(entries(repros), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps([*map(entry, repros)], ensure_ascii=False, separators=(",", ":"))
     (folder / "search.json").write_text(text + "\n", encoding="utf-8")
     npm.extract(MINISEARCH, {name: folder / "assets" / served for name, served in FILES.items()})
 
 
-def entries(repros: Iterable[Repro]) -> list[dict[str, object]]:
-    """Return the searchable fields of each failure: `messages` as a list, other fields as one text."""
-    return [_entry(repro) for repro in repros]
-
-
-def _entry(repro: Repro) -> dict[str, object]:
+def entry(repro: Repro) -> dict[str, object]:
+    """Return the searchable fields of a failure: `messages` as a list, other fields as one text."""
     fields: dict[str, str] = {
         "title": repro.title,
         "symptom": repro.sections.get("Symptom", repro.doc),
