@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from repros.diagnose.match.hints import Hints
+from repros.diagnose.match.user_frames import UserFrame
 from repros.engine.seen_releases import seen_releases
 from repros.engine.variant_diff import variant_diff
 from repros.model import Repro, Role, Variant
@@ -48,6 +49,13 @@ def measured_section(repro: Repro) -> Iterator[Section]:
     returns = f"not with {'' if failing else f'{package} '}{', '.join(clean)}" if clean else ""
     if fails or returns:
         yield Section("measured", ("; ".join(filter(None, [fails, returns])),), most_lines=2)
+
+
+def where_section(frame: UserFrame | None) -> Iterator[Section]:
+    """Yield `model.py:54 self.pos(torch.arange(n))`, the user's own code, or its function if the log lacks the code."""
+    if frame:
+        at = f"{frame.file}:{frame.line}" if frame.line else frame.file
+        yield Section("where", (f"{at} {frame.code.strip() or f'in {frame.function}'}",), most_lines=2)
 
 
 def fix_sections(

@@ -17,11 +17,18 @@ from repros.diagnose.match import (
 )
 from repros.diagnose.match.hang import match_evidence
 from repros.diagnose.match.reasons import WATCH, confidence_reason, shown_variants, versions_reason
-from repros.diagnose.match.user_frames import UserFrame, own_frames
+from repros.diagnose.match.user_frames import own_frames
 from repros.model import Repro, Role
 from repros.model.affected import affected_text
 from repros.scripts.triage.answer import Answer, Certainty, Section
-from repros.scripts.triage.failure_answer import cause_section, fix_sections, measured_section, next_commands, words_of
+from repros.scripts.triage.failure_answer import (
+    cause_section,
+    fix_sections,
+    measured_section,
+    next_commands,
+    where_section,
+    words_of,
+)
 from repros.scripts.triage.kind import Input
 
 if TYPE_CHECKING:
@@ -113,13 +120,6 @@ def _seen_text(link: ChainLink, failure: LogFailure, focus: str) -> str:
     name = f"{link.raised.name.rpartition('.')[2]}: " if link.has_class else ""
     location = f"line {link.line}{ranks}: " if link.line else ""
     return f"{location}{name}{'[...] ' if start else ''}{message[start:]}"
-
-
-def where_section(frame: UserFrame | None) -> Iterator[Section]:
-    """Yield `model.py:54 self.pos(torch.arange(n))`, the user's own code, or its function if the log lacks the code."""
-    if frame:
-        at = f"{frame.file}:{frame.line}" if frame.line else frame.file
-        yield Section("where", (f"{at} {frame.code.strip() or f'in {frame.function}'}",), most_lines=2)
 
 
 def _releases_sections(candidate: Candidate) -> Iterator[Section]:

@@ -9,8 +9,8 @@ from repros.diagnose.messages import Explanation, Fault, PossibleCause, explain
 from repros.diagnose.messages.explain import Lines
 from repros.diagnose.messages.nearest import NearFailure
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
+from repros.scripts.triage.failure_answer import where_section
 from repros.scripts.triage.kind import Input
-from repros.scripts.triage.log_answer import where_section
 
 FindNear = Callable[[str], Iterable[NearFailure]]
 """Returns the documented failures whose messages share the rarest words with a message."""
