@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
-from typing import Protocol
 
 from repros.advise.audit.report import AuditReport
 from repros.text.styled import Text
@@ -28,11 +28,8 @@ _MODULES = {
 }
 
 
-class AuditFormat(Protocol):
-    """Renderer of an audit report."""
-
-    def __call__(self, report: AuditReport, /) -> str | Text:
-        """Return the whole report: styled text for a console, or a string for a program."""
+AuditFormat = Callable[[AuditReport], str | Text]
+"""Renders a whole report: styled text for a console, or a string for a program."""
 
 
 def choose_format(name: FormatName, *, width: int, verbose: bool, show_all: bool) -> AuditFormat:

@@ -10,6 +10,7 @@ from repros.advise.audit.report import AuditReport, BaseSubject
 from repros.advise.audit.upgrades import Upgrade
 from repros.model.packages import format_requirement
 from repros.text.control import dump_json
+from repros.text.json_values import attributes
 
 SCHEMA = 3
 """Incremented when a field changes its name or its meaning; the output without this field is version 1."""
@@ -47,8 +48,7 @@ def _upgrade(upgrade: Upgrade) -> dict[str, Any]:
             }
             for one in upgrade.releases
         ],
-        "ends": list(upgrade.ends),
-        "begins": list(upgrade.begins),
+        **attributes(upgrade, "ends", "begins"),
     }
 
 
@@ -61,33 +61,23 @@ def _base(base: BaseSubject) -> dict[str, Any]:
 
 
 def _assessment(assessment: Assessment) -> dict[str, Any]:
-    repro, evidence = assessment.repro, assessment.evidence
+    repro = assessment.repro
     return {
-        "id": repro.id,
-        "title": repro.title,
-        "kind": repro.kind.value,
-        "documented": repro.documented,
+        **attributes(repro, "id", "title", "kind", "documented"),
         "status": assessment.status.value,
         "silent": repro.silent,
         "conditions": [_condition(condition) for condition in assessment.conditions],
-        "fixed": list(assessment.fixed),
-        "unaffected": list(assessment.unaffected),
+        **attributes(assessment, "fixed", "unaffected"),
         "workarounds": [
             {
                 "variant": variant.name,
-                "about": variant.about,
-                "source": variant.source,
+                **attributes(variant, "about", "source"),
                 "requires": list(map(format_requirement, variant.requires)),
             }
             for variant in assessment.workarounds
         ],
         "exceptions": [variant.name for variant in assessment.exceptions],
-        "evidence": {
-            "same_versions": list(evidence.same_versions),
-            "other_versions": list(evidence.other_versions),
-            "devices": list(evidence.devices),
-            "documented_only": list(evidence.documented_only),
-        },
+        "evidence": attributes(assessment.evidence, "same_versions", "other_versions", "devices", "documented_only"),
         "upstream": list(repro.upstream.links),
     }
 
@@ -97,10 +87,7 @@ def _condition(one: Condition) -> dict[str, Any]:
         "package": one.package or one.requirement.name,
         "listed": one.package is not None,
         "range": format_requirement(one.requirement) if one.requirement.specifier else None,
-        "negated": one.negated,
-        "aspect": one.aspect.value,
-        "source": one.source,
-        "overlap": one.overlap.value,
+        **attributes(one, "negated", "aspect", "source", "overlap"),
         "constraints": [
             {
                 "raw": constraint.raw,
@@ -113,5 +100,5 @@ def _condition(one: Condition) -> dict[str, Any]:
     }
 
 
-def _ignore(one: Ignore) -> dict[str, str]:
-    return {"id": one.id, "reason": one.reason, "until": one.until.isoformat()}
+def _ignore(one: Ignore) -> dict[str, Any]:
+    return attributes(one, "id", "reason", "until")
