@@ -140,14 +140,27 @@ def _answer_text(found: Input, places: CatalogueLocations) -> Answer:
 
     repros, near = partial(read_catalogue, places), partial(_find_near, places)
     answer = answer_log(found, load_index(places), repros, near)
-    if found.kind is InputKind.ISSUE:
-        from repros.scripts.triage.issue_answer import complete_issue  # noqa: PLC0415 - see above
-
-        return complete_issue(answer, found.documents[0], partial(_read_uses, places))
     has_error = any(section.label == "error" for section in answer.sections)
+    if found.kind is InputKind.ISSUE or (not has_error and _is_prose(found, answer)):
+        from repros.scripts.triage.issue_answer import complete_issue, with_messages  # noqa: PLC0415 - see above
+
+        if answer.certainty is Certainty.UNKNOWN and not has_error and (quoted := with_messages(found)):
+            answer = answer_log(quoted, load_index(places), repros, near)
+        completed = complete_issue(answer, found.documents[0], partial(_read_uses, places), repros)
+        return completed if found.kind is InputKind.ISSUE or completed.title != answer.title else answer
     if found.words and not has_error and not answer.repro_id and len(found.words[0]) < _LONGEST_SEARCH:
         return _search(found.words, places)
     return answer
+
+
+def _is_prose(found: Input, answer: Answer) -> bool:
+    """Return whether a text without an error may be somebody's description of a failure."""
+    raw = found.documents[0].raw if len(found.documents) == 1 and not found.dumps else b""
+    return answer.certainty is Certainty.UNKNOWN and not found.words and 0 < len(raw) <= _LONGEST_PROSE
+
+
+_LONGEST_PROSE = 65_536
+"""Bytes of an issue's text; GitHub allows no more."""
 
 
 def _find_near(places: CatalogueLocations, message: str) -> tuple[NearFailure, ...]:

@@ -19,6 +19,8 @@ _IMPORTANCE = (
     "where",
     "because",
     "error",
+    "reported",
+    "begins",
     "found",
     "uses",
     "possible",

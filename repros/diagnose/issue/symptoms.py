@@ -1,0 +1,143 @@
+"""What an issue without an error reports: the symptom, and a change of release after which it began.
+
+`symptoms.toml` has the symptoms, each with documented failures that show it. A symptom has many causes, so none of
+these failures is more than possible.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from packaging.version import Version
+
+from repros.diagnose.issue.issue import Issue
+from repros.model.packages import canonical_name
+
+FILE = Path(__file__).with_name("symptoms.toml")
+_LONGEST_SENTENCE = 200
+_LIBRARIES = (
+    *("torch", "pytorch", "lightning", "pytorch[- ]lightning", "transformers", "accelerate", "trl", "peft", "datasets"),
+    *("bitsandbytes", "torchmetrics", "deepspeed"),
+)
+_RELEASE = r"v?(?P<{}>\d+\.\d+(?:\.\d+)?)"
+_UPGRADE = re.compile(
+    rf"(?<![\w-])(?P<name>{'|'.join(_LIBRARIES)})\b[^.\n\d]{{0,40}}?{_RELEASE.format('old')}"
+    rf"[^.\n\d]{{0,40}}?(?:->|→|=>|\bto\b|\bvs\.?|\bversus\b|\bagainst\b|\band\b)[^.\n\d]{{0,40}}?{_RELEASE.format('new')}",
+    re.IGNORECASE,
+)
+_BROKEN = re.compile(
+    rf"(?<![\w-])(?P<name>{'|'.join(_LIBRARIES)})\b[^.\n\d]{{0,20}}?{_RELEASE.format('new')}\+?\s+"
+    r"(?:breaks|broke|introduce[sd]?|changed|regress\w*|fails|no longer|stopped)\b",
+    re.IGNORECASE,
+)
+_CHANGE = re.compile(
+    r"\b(?:upgrad\w*|updat\w*|downgrad\w*|regress\w*|since|worked|works|broke\w*|against|after)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """Something that people report of a training that raises no error."""
+
+    name: str
+    title: str
+    patterns: tuple[re.Pattern[str], ...]
+    ids: tuple[str, ...]
+    """Documented failures that show it."""
+    check: str
+    """How to distinguish its causes."""
+    next: tuple[str, ...]
+    """Commands, with `{script}` for the program."""
+
+
+@dataclass(frozen=True)
+class ReportedSymptom:
+    """A symptom in the text of an issue."""
+
+    symptom: Symptom
+    sentence: str
+    """The part of the text that reports it."""
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """Two releases of a package, between which a behaviour changed."""
+
+    package: str
+    old: str
+    """Empty if the issue states only the newer one."""
+    new: str
+
+
+@cache
+def load_symptoms() -> tuple[Symptom, ...]:
+    """Return the symptoms, the most specific first."""
+    tables = tomllib.loads(FILE.read_text("utf-8"))
+    return tuple(
+        Symptom(
+            name,
+            table["title"],
+            tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in table["patterns"]),
+            tuple(table["ids"]),
+            table["check"],
+            tuple(table["next"]),
+        )
+        for name, table in tables.items()
+    )
+
+
+def find_symptom(issue: Issue) -> ReportedSymptom | None:
+    """Return the symptom of an issue, of its title if that has one; None if its words report none."""
+    for text in (issue.title, issue.seen):
+        for symptom in load_symptoms():
+            for pattern in symptom.patterns:
+                if found := pattern.search(text):
+                    return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
+    return None
+
+
+def find_upgrade(issue: Issue) -> Upgrade | None:
+    """Return the change of a release after which the issue reports another behaviour; None if it states none."""
+    for text in (issue.title, issue.seen):
+        for found in _overlapping(text) if _CHANGE.search(text) else ():
+            old, new = sorted((found["old"], found["new"]), key=Version)
+            if old != new:
+                return Upgrade(_package(found["name"]), old, new)
+    broken = _BROKEN.search(issue.title) or _BROKEN.search(issue.seen)
+    return Upgrade(_package(broken["name"]), "", broken["new"]) if broken else None
+
+
+def _overlapping(text: str) -> Iterator[re.Match[str]]:
+    """Yield all pairs of releases; the second release of one may be the first of the next."""
+    at = 0
+    while found := _UPGRADE.search(text, at):
+        yield found
+        at = found.start() + 1
+
+
+def rank_by_words(failures: Iterable[tuple[str, str]], text: str) -> Sequence[tuple[str, str]]:
+    """Return failures, ids and titles, those first whose title shares most words with a text."""
+    words = set(_words(text))
+    return sorted(failures, key=lambda failure: -len(words & set(_words(failure[1]))))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z_]{4,}", text.lower())
+
+
+def _package(name: str) -> str:
+    package = canonical_name(name.replace(" ", "-"))
+    return "torch" if package == "pytorch" else package
+
+
+def _sentence(text: str, start: int, end: int) -> str:
+    """Return the sentence around a part of a text, on one line."""
+    begin = max(text.rfind(mark, 0, start) for mark in (". ", "\n", "! ", "? "))
+    stops = [at for at in (text.find(mark, end) for mark in (". ", "\n", "! ", "? ")) if at >= 0]
+    sentence = " ".join(text[begin + 1 : min(stops, default=len(text))].split())
+    return sentence if len(sentence) <= _LONGEST_SENTENCE else f"{sentence[:_LONGEST_SENTENCE]} [...]"
