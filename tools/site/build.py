@@ -46,6 +46,9 @@ MENU = (
 
 ABOUT: Mapping[str, tuple[str, ...]] = {
     "Use it": (
+        "triage.html",
+        "messages.html",
+        "triage-action.html",
         "usage.html",
         "watch.html",
         "simulate.html",

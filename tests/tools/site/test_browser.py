@@ -11,6 +11,8 @@ import pytest
 from repros.diagnose.match import match_log
 from repros.diagnose.match.json_format import match_to_json
 from repros.diagnose.match.log import decode_lines
+from repros.diagnose.messages import explain
+from repros.diagnose.messages.json_format import explanations_to_json
 from tests.diagnose.match.golden_logs import read_golden_logs
 from tests.package_catalogue import load
 from tests.tools.site.browser import axe_source, watch
@@ -118,9 +120,10 @@ def test_the_matcher_answers_as_the_command(page: Any, address: str, *, everythi
     answer(page, GOLDEN[0].text)
     asked.clear()
     for log in GOLDEN if everything else GOLDEN[::EVERY_LOG]:
-        expected = json.loads(
-            json.dumps(match_to_json(match_log(decode_lines(log.text.encode(), "the log"), catalogue)))
-        )
+        lines = decode_lines(log.text.encode(), "the log")
+        found = match_log(lines, catalogue)
+        explained = {} if found.candidates else explanations_to_json(explain(found.failures, lines))
+        expected = json.loads(json.dumps(match_to_json(found) | explained))
         assert answer(page, log.text) == expected, log.name
     assert asked == [], "the log must not leave the page"
     assert problems == []
