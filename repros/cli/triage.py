@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never, cast
@@ -24,6 +24,7 @@ from repros.scripts.triage.kind import Input, InputKind, recognise
 
 if TYPE_CHECKING:
     from repros.diagnose.messages.nearest import NearFailure
+    from repros.scripts.triage.issue_answer import ListedFailure
     from repros.scripts.triage.script_uses import FailureUses
 
 ANSWERED, NOT_ANSWERED = 0, 1
@@ -146,11 +147,21 @@ def _answer_text(found: Input, places: CatalogueLocations) -> Answer:
 
         if answer.certainty is Certainty.UNKNOWN and not has_error and (quoted := with_messages(found)):
             answer = answer_log(quoted, load_index(places), repros, near)
-        completed = complete_issue(answer, found.documents[0], partial(_read_uses, places), repros)
+        completed = complete_issue(
+            answer, found.documents[0], partial(_read_uses, places), partial(_list_failures, places), repros
+        )
         return completed if found.kind is InputKind.ISSUE or completed.title != answer.title else answer
     if found.words and not has_error and not answer.repro_id and len(found.words[0]) < _LONGEST_SEARCH:
         return _search(found.words, places)
     return answer
+
+
+def _list_failures(places: CatalogueLocations) -> Iterator[ListedFailure]:
+    from repros.cli.shared.listing import load_listing  # noqa: PLC0415 - see above
+    from repros.scripts.triage.issue_answer import ListedFailure  # noqa: PLC0415 - the same
+
+    for one in load_listing(places).repros:
+        yield ListedFailure(one.summary["id"], one.summary["title"], tuple(one.summary["packages"]))
 
 
 def _is_prose(found: Input, answer: Answer) -> bool:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from repros.diagnose.issue import Issue, read_issue
 from repros.diagnose.issue.symptoms import ReportedSymptom, Upgrade, find_symptom, find_upgrade, rank_by_words
@@ -25,10 +26,19 @@ _SCRIPT = "train.py"
 """The program of an issue without a script."""
 
 
+class ListedFailure(NamedTuple):
+    """What a list of the catalogue says of one documented failure."""
+
+    id: str
+    title: str
+    packages: tuple[str, ...]
+
+
 def complete_issue(
     answer: Answer,
     document: Document,
     read_failures: Callable[[], Sequence[FailureUses]],
+    list_failures: Callable[[], Iterable[ListedFailure]],
     read_repros: Callable[[], Iterable[Repro]],
 ) -> Answer:
     """Return the answer to an issue.
@@ -37,13 +47,14 @@ def complete_issue(
         answer: that to the errors in its text.
         document: the issue.
         read_failures: returns the uses of the documented failures, which only an issue without an error needs.
-        read_repros: reads the catalogue, which only an issue without an error needs.
+        list_failures: returns the documented failures, which only an issue without an error needs.
+        read_repros: reads the catalogue, which only an issue with a change of release needs.
     """
     issue = read_issue(document.raw.decode("utf-8", "replace"))
     if issue.code and not answer.certainty.is_answer and not issue.failures:
         answer = answer_script("", issue.code.source, read_failures, InputKind.ISSUE)
     if answer.certainty is Certainty.UNKNOWN and not answer.repro_id and not _has_error(answer):
-        answer = _by_symptom(answer, issue, read_repros)
+        answer = _by_symptom(answer, issue, list_failures, read_repros)
     commands = [f"repros try --from-issue {shlex.quote(document.name)}"] if issue.code and document.path else []
     return replace(
         answer,
@@ -79,15 +90,19 @@ def _has_error(answer: Answer) -> bool:
     return any(section.label in {"error", "seen"} for section in answer.sections)
 
 
-def _by_symptom(answer: Answer, issue: Issue, read_repros: Callable[[], Iterable[Repro]]) -> Answer:
+def _by_symptom(
+    answer: Answer,
+    issue: Issue,
+    list_failures: Callable[[], Iterable[ListedFailure]],
+    read_repros: Callable[[], Iterable[Repro]],
+) -> Answer:
     """Return the answer by what the issue reports: a symptom, and a change of release; else the answer as it is."""
     reported, upgrade = find_symptom(issue), find_upgrade(issue)
     if reported is None and upgrade is None:
         return answer
-    repros = tuple(read_repros())
     sections = [
-        *_reported_sections(reported, issue, repros),
-        *_upgrade_section(upgrade, repros),
+        *(_reported_sections(reported, issue, list_failures()) if reported else ()),
+        *(_upgrade_section(upgrade, read_repros()) if upgrade else ()),
     ]
     title, commands = _NO_SYMPTOM, list[str]()
     if reported:
@@ -105,13 +120,11 @@ def _by_symptom(answer: Answer, issue: Issue, read_repros: Callable[[], Iterable
     )
 
 
-def _reported_sections(reported: ReportedSymptom | None, issue: Issue, repros: Sequence[Repro]) -> Iterator[Section]:
+def _reported_sections(reported: ReportedSymptom, issue: Issue, listed: Iterable[ListedFailure]) -> Iterator[Section]:
     """Yield the sentence with the symptom, the documented failures that show it, and what distinguishes them."""
-    if reported is None:
-        return
     yield Section("reported", (reported.sentence,), most_lines=2)
     text = f"{issue.title}\n{issue.seen}".lower()
-    named = [repro for repro in repros if repro.id in reported.symptom.ids and _concerns(repro, text, issue)]
+    named = [one for one in listed if one.id in reported.symptom.ids and _concerns(one, text, issue)]
     order = {id_: at for at, id_ in enumerate(reported.symptom.ids)}
     shown = rank_by_words([(one.id, one.title) for one in sorted(named, key=lambda one: order[one.id])], text)
     if shown:
@@ -119,16 +132,14 @@ def _reported_sections(reported: ReportedSymptom | None, issue: Issue, repros: S
     yield Section("check", (reported.symptom.check,), most_lines=2)
 
 
-def _concerns(repro: Repro, text: str, issue: Issue) -> bool:
+def _concerns(failure: ListedFailure, text: str, issue: Issue) -> bool:
     """Return whether an issue names a library that has the failure; any issue may concern torch."""
-    packages = {str(package) for package in repro.packages} - {"torch"}
+    packages = {*failure.packages} - {"torch"}
     return not packages or any(package in text or package in issue.versions for package in packages)
 
 
-def _upgrade_section(upgrade: Upgrade | None, repros: Sequence[Repro]) -> Iterator[Section]:
+def _upgrade_section(upgrade: Upgrade, repros: Iterable[Repro]) -> Iterator[Section]:
     """Yield the documented failures that the newer release has and the older one, or the one before, has not."""
-    if upgrade is None:
-        return
     between = f"between {upgrade.package} {upgrade.old} and {upgrade.new}"
     between = between if upgrade.old else f"with {upgrade.package} {upgrade.new}"
     found = [repro for repro in repros if _begins(repro, upgrade)]
