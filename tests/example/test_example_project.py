@@ -260,6 +260,12 @@ def test_the_project_goes_through_every_command() -> None:
     assert set(re.findall(r'\brepros\(\s*"([a-z]+)"', Path(__file__).read_text("utf-8"))) == set(load_commands())
 
 
+def test_one_entrance_for_what_people_have(project: Path, repros: Repros) -> None:
+    answer = repros("triage", "ACME-0001").stdout
+    assert answer.splitlines()[0].endswith("ACME-0001")
+    assert "repros run ACME-0001 --python python" in answer
+
+
 def test_its_ci(project: Path, repros: Repros) -> None:
     repros("stacks", "--lock", "acme-2026")
     repros("matrix", "ACME-0001", "--keep")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.package_catalogue import load
 
-pytestmark = [pytest.mark.slow, pytest.mark.of_all_scripts]
+pytestmark = pytest.mark.slow
 
 FOUND = {
     ("RPR-0065", "failing"): ["clipped_nothing"],

@@ -296,6 +296,8 @@ BESIDE_THE_VERDICT = {
     "evidence": "verdicts that have been recorded",
     "matrix": "the order of measurements, and reports on evidence",
     "stacks": "writes new stacks",
+    "source.py": "edits of Python sources, by commands that run no cell",
+    "seen_releases.py": "the releases of recorded verdicts",
     "variant_diff.py": "shows how a script's variants differ",
     "__init__.py": "a docstring",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -72,6 +71,8 @@ def read_piped(raw: bytes, find_releases: FindReleases | None = None) -> Subject
     Raises:
         ReprosError: it cannot be parsed, or names no release.
     """
+    import tempfile  # noqa: PLC0415 - for a pipe alone
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "input"
         file.write_bytes(raw)
