@@ -23,7 +23,7 @@ from tests.advise.audit import checked_pins
 from tests.diagnose.match import wild_logs
 from tests.diagnose.match.hang import public_logs
 from tests.diagnose.messages import family_logs
-from tests.sampled import scripts_table
+from tests.sampled import scripts_table, unseen_table
 from tests.sampled import table as reports_table
 from tests.scripts.reduce import table as reduced_table
 from tools.docs import articles, messages
@@ -67,6 +67,7 @@ TABLES: Mapping[str, Table] = {
     "audit-pins": Table("public pins", lambda: checked_pins.table(load())),
     "sampled-reports": Table("sampled reports", reports_table.table),
     "sampled-scripts": Table("sampled scripts", scripts_table.table),
+    "unseen-reports": Table("answers to unseen reports", unseen_table.table),
     "match-wild": Table("logs from public threads", lambda: wild_logs.table(load())),
     "match-dumps": Table(
         "published dumps of the flight recorder", lambda: flight_recorder.dump_rows(flight_recorder.read_kept())

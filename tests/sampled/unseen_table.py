@@ -1,0 +1,99 @@
+"""The table of public reports that nobody here had seen, by the kind of the answer and a reader's judgement."""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = Path(__file__).with_name("unseen.toml")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An answer of `repros triage`, as a reader judged it."""
+
+    kind: str
+    """`id`, `family`, `symptom`, `release`, or `stated`: it only repeats the report or asks for more."""
+    right: str
+    """`yes`, `no`, or `cannot tell`."""
+    useful: bool
+
+
+@dataclass(frozen=True)
+class UnseenReport:
+    """A public report and the answers to it."""
+
+    url: str
+    library: str
+    stratum: str
+    shown: str
+    """Whether two processes on a CPU or simulated GPUs could show it: `yes`, `partly`, `no`."""
+    script: bool
+    named: bool
+    """Whether this repository cites the thread."""
+    first: Judged
+    second: Judged | None
+
+
+def read_unseen() -> tuple[UnseenReport, ...]:
+    """Return the reports in the order in which they were drawn."""
+    return tuple(
+        UnseenReport(
+            one["url"],
+            one["library"],
+            one["stratum"],
+            one["shown"],
+            one.get("script", False),
+            one.get("named", False),
+            Judged(**one["first"]),
+            Judged(**one["second"]) if "second" in one else None,
+        )
+        for one in tomllib.loads(FILE.read_text("utf-8"))["reports"]
+    )
+
+
+def table() -> str:
+    """Return how many of the reports had a useful answer."""
+    reports = read_unseen()
+    shown = [report for report in reports if report.shown != "no"]
+    unknown = [report for report in shown if not report.named]
+    again = [report.second for report in shown if report.second]
+    developed = (
+        f" After symptoms in words and messages within sentences were read, the same judge's rule found"
+        f" {_useful(again)} of {len(again)} useful; that change was made with these reports in view, so it is no"
+        " measurement of unseen ones."
+        if again
+        else ""
+    )
+    first, part = _useful_first(shown), _useful_first(shown) / len(shown)
+    sentences = (
+        f"On 2026-11-28 a reader who did not know this project drew {len(reports)} public reports of 2025 and 2026 by"
+        " the words of their symptoms, and another judged what `repros triage` answered to their texts by a rule"
+        f" written before. {len(shown)} could be shown on a CPU or simulated GPUs; of these {first} had a useful answer"
+        f" ({part:.0%}), and of the {len(unknown)} that this repository does not cite {_useful_first(unknown)}. No"
+        f" wrong answer was certain.{developed} The addresses, the rule and the judgements are in"
+        " `tests/sampled/unseen.toml`."
+    )
+    rows = ["| Answer | reports | useful | right | after the change | useful |", "|---|--:|--:|--:|--:|--:|"]
+    kinds = sorted({judged.kind for report in reports for judged in (report.first, report.second) if judged})
+    rows += [_row(kind, reports, kind) for kind in kinds]
+    rows.append(_row("**all**", reports, ""))
+    return "\n".join([textwrap.fill(sentences, 120), "", *rows]) + "\n"
+
+
+def _row(name: str, reports: Sequence[UnseenReport], kind: str) -> str:
+    first = [report.first for report in reports if report.first.kind.startswith(kind)]
+    second = [report.second for report in reports if report.second and report.second.kind.startswith(kind)]
+    right = sum(judged.right == "yes" for judged in first)
+    return f"| {name} | {len(first)} | {_useful(first)} | {right} | {len(second)} | {_useful(second)} |"
+
+
+def _useful(judged: Sequence[Judged]) -> int:
+    return sum(one.useful for one in judged)
+
+
+def _useful_first(reports: Sequence[UnseenReport]) -> int:
+    return _useful([report.first for report in reports])
