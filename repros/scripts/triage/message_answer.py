@@ -72,8 +72,10 @@ def _error_text(explanation: Explanation) -> str:
 def _facts(explanation: Explanation) -> Iterator[Section]:
     if explanation.facts:
         yield Section("says", explanation.facts, most_lines=3)
-    if explanation.family and explanation.family.fault is not Fault.PROGRAM:
-        yield Section("at fault", (f"{explanation.family.fault}, not the program",), most_lines=1)
+    fault = explanation.family.fault if explanation.family else Fault.PROGRAM
+    if fault is not Fault.PROGRAM:
+        named = fault.value if fault is Fault.ANOTHER_RANK else f"the {fault}"
+        yield Section("at fault", (f"more often {named} than the program",), most_lines=1)
 
 
 def _cause_sections(causes: Sequence[PossibleCause]) -> Iterator[Section]:
