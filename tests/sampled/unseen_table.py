@@ -62,7 +62,7 @@ def table() -> str:
     unknown = [report for report in shown if not report.named]
     again = [report.second for report in shown if report.second]
     developed = (
-        f" After symptoms in words and messages within sentences were read, the same judge's rule found"
+        f" After symptoms in words and messages within sentences were read, another reader found by the same rule"
         f" {_useful(again)} of {len(again)} useful; that change was made with these reports in view, so it is no"
         " measurement of unseen ones."
         if again

@@ -24,6 +24,15 @@ _LIBRARIES = (
     *("torch", "pytorch", "lightning", "pytorch[- ]lightning", "transformers", "accelerate", "trl", "peft", "datasets"),
     *("bitsandbytes", "torchmetrics", "deepspeed"),
 )
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """after again before between does each first from gives goes have into last loss made makes model more never
+        nothing only other same second silently step steps than that their them then they training trained trains what
+        when where which with without weight weights wrong""",
+    )
+)
+"""Words of titles that any report of a training has."""
 _RELEASE = r"v?(?P<{}>\d+\.\d+(?:\.\d+)?)"
 _UPGRADE = re.compile(
     rf"(?<![\w-])(?P<name>{'|'.join(_LIBRARIES)})\b[^.\n\d]{{0,40}}?{_RELEASE.format('old')}"
@@ -121,9 +130,13 @@ def _overlapping(text: str) -> Iterator[re.Match[str]]:
 
 
 def rank_by_words(failures: Iterable[tuple[str, str]], text: str) -> Sequence[tuple[str, str]]:
-    """Return failures, ids and titles, those first whose title shares most words with a text."""
-    words = set(_words(text))
-    return sorted(failures, key=lambda failure: -len(words & set(_words(failure[1]))))
+    """Return the failures, ids and titles, of which a text names something, those first that share most words with it.
+
+    A failure needs an ingredient, such as a scaler or a sampler; a text that does not name it does not suggest it.
+    """
+    words = set(_words(text)) - _COMMON
+    shared = {failure: len(words & set(_words(failure[1]))) for failure in failures}
+    return sorted((failure for failure, number in shared.items() if number), key=lambda failure: -shared[failure])
 
 
 def _words(text: str) -> list[str]:

@@ -51,7 +51,7 @@ def complete_issue(
         read_repros: reads the catalogue, which only an issue with a change of release needs.
     """
     issue = read_issue(document.raw.decode("utf-8", "replace"))
-    if issue.code and not answer.certainty.is_answer and not issue.failures:
+    if issue.code and not answer.certainty.is_answer and not issue.failures and not _has_error(answer):
         answer = answer_script("", issue.code.source, read_failures, InputKind.ISSUE)
     if answer.certainty is Certainty.UNKNOWN and not answer.repro_id and not _has_error(answer):
         answer = _by_symptom(answer, issue, list_failures, read_repros)
