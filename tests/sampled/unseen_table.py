@@ -77,7 +77,7 @@ def table() -> str:
         f" wrong answer was certain.{developed} The addresses, the rule and the judgements are in"
         " `tests/sampled/unseen.toml`."
     )
-    rows = ["| Answer | reports | useful | right | after the change | useful |", "|---|--:|--:|--:|--:|--:|"]
+    rows = ["| Answer | at first | useful | right | after the change | useful then |", "|---|--:|--:|--:|--:|--:|"]
     kinds = sorted({judged.kind for report in reports for judged in (report.first, report.second) if judged})
     rows += [_row(kind, reports, kind) for kind in kinds]
     rows.append(_row("**all**", reports, ""))
