@@ -16,6 +16,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from repros.diagnose.issue.issue import Issue
+from repros.diagnose.messages.family import Cause, read_causes
 from repros.model.packages import canonical_name
 
 FILE = Path(__file__).with_name("symptoms.toml")
@@ -62,6 +63,8 @@ class Symptom:
     """How to distinguish its causes."""
     next: tuple[str, ...]
     """Commands, with `{script}` for the program."""
+    causes: tuple[Cause, ...] = ()
+    """In the order in which public threads have them."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ def load_symptoms() -> tuple[Symptom, ...]:
             tuple(table["ids"]),
             table["check"],
             tuple(table["next"]),
+            read_causes(table.get("causes", ())),
         )
         for name, table in tables.items()
     )
@@ -108,6 +112,21 @@ def find_symptom(issue: Issue) -> ReportedSymptom | None:
                 if found := pattern.search(text):
                     return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
     return None
+
+
+def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Sequence[Cause]]:
+    """Return the causes that an issue does not exclude: those of which it names something, and the others.
+
+    Both are in the order in which public threads have them.
+    """
+    text = "\n".join((issue.title, issue.seen, issue.code.source if issue.code else "", *issue.printed.seen))
+
+    def has(expressions: Iterable[str]) -> bool:
+        return any(re.search(expression, text, re.IGNORECASE) for expression in expressions)
+
+    possible = [cause for cause in symptom.causes if not has(cause.unless)]
+    named = [cause for cause in possible if has(cause.evidence)]
+    return named, [cause for cause in possible if cause not in named]
 
 
 def find_upgrade(issue: Issue) -> Upgrade | None:

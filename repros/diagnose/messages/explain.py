@@ -203,6 +203,8 @@ def _causes(
     texts += [frame for link in failure.links for frame in link.raised.frames]
     causes: list[tuple[bool, PossibleCause]] = []
     for cause in family.causes:
+        if any(re.search(pattern, text) for pattern in cause.unless for text in texts):
+            continue
         filled = tuple(_fill_all((cause.text, cause.fix, cause.check), words))
         if len(filled) == 3:  # noqa: PLR2004 - a cause with a word that the message lacks is left out
             text, fix, check = filled
