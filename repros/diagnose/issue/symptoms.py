@@ -1,7 +1,7 @@
-"""What an issue without an error reports: the symptom, and a change of release after which it began.
+"""What an issue without an error reports: the symptom.
 
-The tables in `symptoms/` have the symptoms, each with its causes and documented failures that show it. A symptom has many
-causes, so none of these is more than possible.
+The tables in `symptoms/` have the symptoms, each with its causes and documented failures that show it. A symptom has
+many causes, so none of these is more than possible.
 """
 
 from __future__ import annotations
@@ -13,18 +13,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from packaging.version import Version
-
 from repros.diagnose.issue.issue import Issue
 from repros.diagnose.messages.family import Cause, read_causes
-from repros.model.packages import canonical_name
 
 FOLDER = Path(__file__).with_name("symptoms")
 _LONGEST_SENTENCE = 200
-_LIBRARIES = (
-    *("torch", "pytorch", "lightning", "pytorch[- ]lightning", "transformers", "accelerate", "trl", "peft", "datasets"),
-    *("bitsandbytes", "torchmetrics", "deepspeed"),
-)
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -34,20 +27,6 @@ _COMMON = frozenset(
     )
 )
 """Words of titles that any report of a training has."""
-_RELEASE = r"v?(?P<{}>\d+\.\d+(?:\.\d+)?)"
-_UPGRADE = re.compile(
-    rf"(?<![\w-])(?P<name>{'|'.join(_LIBRARIES)})\b[^.\n\d]{{0,40}}?{_RELEASE.format('old')}"
-    rf"[^.\n\d]{{0,40}}?(?:->|→|=>|\bto\b|\bvs\.?|\bversus\b|\bagainst\b|\band\b)[^.\n\d]{{0,40}}?{_RELEASE.format('new')}",
-    re.IGNORECASE,
-)
-_BROKEN = re.compile(
-    rf"(?<![\w-])(?P<name>{'|'.join(_LIBRARIES)})\b[^.\n\d]{{0,20}}?{_RELEASE.format('new')}\+?\s+"
-    r"(?:breaks|broke|introduce[sd]?|changed|regress\w*|fails|no longer|stopped)\b",
-    re.IGNORECASE,
-)
-_CHANGE = re.compile(
-    r"\b(?:upgrad\w*|updat\w*|downgrad\w*|regress\w*|since|worked|works|broke\w*|against|after)\b", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True)
@@ -76,16 +55,6 @@ class ReportedSymptom:
     symptom: Symptom
     sentence: str
     """The part of the text that reports it."""
-
-
-@dataclass(frozen=True)
-class Upgrade:
-    """Two releases of a package, between which a behaviour changed."""
-
-    package: str
-    old: str
-    """Empty if the issue states only the newer one."""
-    new: str
 
 
 @cache
@@ -134,25 +103,6 @@ def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Se
     return named, [cause for cause in possible if cause not in named]
 
 
-def find_upgrade(issue: Issue) -> Upgrade | None:
-    """Return the change of a release after which the issue reports another behaviour; None if it states none."""
-    for text in (issue.title, issue.seen):
-        for found in _overlapping(text) if _CHANGE.search(text) else ():
-            old, new = sorted((found["old"], found["new"]), key=Version)
-            if old != new:
-                return Upgrade(_package(found["name"]), old, new)
-    broken = _BROKEN.search(issue.title) or _BROKEN.search(issue.seen)
-    return Upgrade(_package(broken["name"]), "", broken["new"]) if broken else None
-
-
-def _overlapping(text: str) -> Iterator[re.Match[str]]:
-    """Yield all pairs of releases; the second release of one may be the first of the next."""
-    at = 0
-    while found := _UPGRADE.search(text, at):
-        yield found
-        at = found.start() + 1
-
-
 def rank_by_words(failures: Iterable[tuple[str, str]], text: str) -> Sequence[tuple[str, str]]:
     """Return the failures, ids and titles, of which a text names something, those first that share most words with it.
 
@@ -165,11 +115,6 @@ def rank_by_words(failures: Iterable[tuple[str, str]], text: str) -> Sequence[tu
 
 def _words(text: str) -> list[str]:
     return re.findall(r"[a-z_]{4,}", text.lower())
-
-
-def _package(name: str) -> str:
-    package = canonical_name(name.replace(" ", "-"))
-    return "torch" if package == "pytorch" else package
 
 
 def _sentence(text: str, start: int, end: int) -> str:

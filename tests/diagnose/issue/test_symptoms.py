@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repros.diagnose.issue import read_issue
-from repros.diagnose.issue.symptoms import Upgrade, find_symptom, find_upgrade, load_symptoms, possible_causes, rank_by_words
+from repros.diagnose.issue.symptoms import find_symptom, load_symptoms, possible_causes, rank_by_words
 from tests.package_catalogue import load
 
 SENTENCES = {
@@ -113,25 +113,12 @@ def test_a_cause_that_the_report_excludes_is_left_out() -> None:
 TITLES = tomllib.loads((Path(__file__).parent / "symptom_titles.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("thread", TITLES["thread"], ids=lambda thread: thread["source"].removeprefix("https://github.com/"))
+@pytest.mark.parametrize(
+    "thread", TITLES["thread"], ids=lambda thread: thread["source"].removeprefix("https://github.com/")
+)
 def test_the_title_of_a_public_thread_has_its_symptom(thread: dict[str, str]) -> None:
     found = find_symptom(read_issue(f"# {thread['title']}\n\nThat is all.\n"))
     assert (found.symptom.name if found else "none") == thread["symptom"]
-
-
-@pytest.mark.parametrize(
-    ("text", "upgrade"),
-    [
-        ("Loss rises after upgrading transformers from 4.47.1 to 4.48.0", Upgrade("transformers", "4.47.1", "4.48.0")),
-        ("It worked with PyTorch 2.5.1 and broke: torch 2.5.1 -> 2.6.0", Upgrade("torch", "2.5.1", "2.6.0")),
-        ("Regression: trl 0.15.0 vs 0.14.0", Upgrade("trl", "0.14.0", "0.15.0")),
-        ("Lightning 2.5.5 breaks checkpoint reuse", Upgrade("lightning", "", "2.5.5")),
-        ("I use torch 2.6.0 and python 3.11.4", None),
-        ("torch 2.6.0, transformers 4.48.0", None),
-    ],
-)
-def test_a_change_of_release(text: str, upgrade: Upgrade | None) -> None:
-    assert find_upgrade(read_issue(f"# {text}\n\nThat is all.\n")) == upgrade
 
 
 def test_failures_with_the_words_of_the_text_come_first() -> None:
