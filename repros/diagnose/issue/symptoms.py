@@ -1,7 +1,7 @@
 """What an issue without an error reports: the symptom, and a change of release after which it began.
 
-The tables in `symptoms/` have the symptoms, each with its causes and documented failures that show it. A symptom has many
-causes, so none of these is more than possible.
+The tables in `symptoms/` have the symptoms, each with its causes and documented failures that show it. A symptom has
+many causes, so none of these is more than possible.
 """
 
 from __future__ import annotations

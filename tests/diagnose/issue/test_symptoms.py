@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from repros.diagnose.issue import read_issue
-from repros.diagnose.issue.symptoms import Upgrade, find_symptom, find_upgrade, load_symptoms, possible_causes, rank_by_words
+from repros.diagnose.issue.symptoms import (
+    Upgrade,
+    find_symptom,
+    find_upgrade,
+    load_symptoms,
+    possible_causes,
+    rank_by_words,
+)
 from tests.package_catalogue import load
 
 SENTENCES = {
@@ -113,7 +120,9 @@ def test_a_cause_that_the_report_excludes_is_left_out() -> None:
 TITLES = tomllib.loads((Path(__file__).parent / "symptom_titles.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("thread", TITLES["thread"], ids=lambda thread: thread["source"].removeprefix("https://github.com/"))
+@pytest.mark.parametrize(
+    "thread", TITLES["thread"], ids=lambda thread: thread["source"].removeprefix("https://github.com/")
+)
 def test_the_title_of_a_public_thread_has_its_symptom(thread: dict[str, str]) -> None:
     found = find_symptom(read_issue(f"# {thread['title']}\n\nThat is all.\n"))
     assert (found.symptom.name if found else "none") == thread["symptom"]
