@@ -16,6 +16,7 @@ import sys
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
@@ -43,6 +44,7 @@ _MODULES = {
 }
 """Modules of large libraries whose own names are read; of the others, all."""
 
+_FOREIGN = "~"
 _LEFT_OUT = re.compile(
     r"\.test|\.experimental\.|\.dummy_|transformers\.(?:commands|cli|kernels|convert|benchmark|onnx|sagemaker)"
 )
@@ -74,7 +76,7 @@ def names_of_wheel(package: str, file: Path) -> dict[str, set[str]]:
                 for block in _ALL.finditer(text):
                     names[top] |= set(_QUOTED.findall(block["names"]))
             if not (wanted := _MODULES.get(package)) or wanted.fullmatch(module):
-                trees[module] = ast.parse(text)
+                trees[module] = _parsed(text)
     trees = {module: tree for module, tree in trees.items() if not _LEFT_OUT.search(module)}
     for module, tree in trees.items():
         names[module] |= set(_module_names(tree, top))
@@ -84,13 +86,19 @@ def names_of_wheel(package: str, file: Path) -> dict[str, set[str]]:
     return names
 
 
+_parsed = lru_cache(maxsize=400)(ast.parse)
+"""Most files of a release are those of the one before."""
+
+
 def _module_names(tree: ast.Module, package: str) -> Iterator[str]:
-    """Yield what a module defines, or imports from its own package, at its top, also below `if` and `try`."""
+    """Yield what a module defines or imports at its top, also below `if` and `try`; `~name` is of another package."""
     for node in _statements(tree.body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
-        elif isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith(package)):
-            yield from (alias.asname or alias.name for alias in node.names if alias.name != "*")
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            is_own = isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith(package))
+            names = [alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*"]
+            yield from (name if is_own else f"{_FOREIGN}{name}" for name in names)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             yield from (target.id for target in targets if isinstance(target, ast.Name))
@@ -189,9 +197,9 @@ def changes(measured: Mapping[Version, Names]) -> Iterator[tuple[str, str, str, 
         if owner.endswith("()") and any("**" in measured[release][owner] for release in having):
             having = [release for release in having if "**" not in measured[release][owner]]
         for name in sorted({name for release in having for name in measured[release][owner]}):
-            inside = [release for release in having if name in measured[release][owner]]
+            inside = [release for release in having if {name, f"{_FOREIGN}{name}"} & measured[release][owner]]
             first, last = having.index(inside[0]), having.index(inside[-1])
-            if len(inside) == len(having) or last - first + 1 != len(inside) or name.startswith("__"):
+            if len(inside) == len(having) or last - first + 1 != len(inside) or name.startswith(("__", _FOREIGN)):
                 continue
             first_text = str(inside[0]) if first else ""
             last_text = str(inside[-1]) if inside[-1] != having[-1] else ""
