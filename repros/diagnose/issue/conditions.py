@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from repros.diagnose.issue.issue import Issue
 
 _RANKS = re.compile(
-    r"\b(?:ddp|fsdp\w*|hsdp|deepspeed|zero[- _]?[123]|torchrun|torchtitan|megatron\w*|nccl|gloo|rccl"
-    r"|multi[- ]?(?:gpu|node)s?"
-    r"|multiple gpus|(?:[2-9]|[1-9]\d+) ?[x*]? ?(?:gpus?|ranks|nodes|processes|[ABHLV]\d{1,3}0?0?\w*)\b|ranks?"
-    r"|world[ _]?size|(?:tensor|data|context|pipeline|sequence)[- ]parallel\w*|all_?reduce|all_?gather|(?:n"
-    r"|num)_gpus? ?[>=]+ ?[2-9])",
+    r"\b(?:ddp|fsdp\w*|hsdp|deepspeed|zero[- _]?[123]|torchrun|nccl|gloo|rccl|multi[- ]?(?:gpu|node)s?|multiple gpus"
+    r"|(?:[2-9]|[1-9]\d+) ?[x*]? ?(?:gpus?|ranks|nodes|processes|[ABHLV]\d{1,3}0?0?\w*)"
+    r"|(?:all|each|every|other|some|both|per|across|on|between) (?:the )?ranks?|rank ?\d+ (?:hangs?|waits?|fails?"
+    r"|is|has|prints?|dies)"
+    r"|world[ _]?size|(?:tensor|data|context|pipeline|sequence)[- ]parallel\w*|all_?reduce|all_?gather)\b",
     re.IGNORECASE,
 )
+"""Words of a run with several ranks; a rank alone may be that of an adapter."""
 _SINGLE = re.compile(
     r"\b(?:(?:a |one |1 ?x? ?|only |my )?single[- ](?:gpu|process|device|node)|(?:one|1) gpu|one process)\b",
     re.IGNORECASE,

@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from repros.diagnose.issue import needles
 from repros.diagnose.issue.issue import Issue
+from repros.diagnose.issue.needles import needles_of
+from repros.diagnose.messages import family
 from repros.diagnose.messages.family import Cause, read_causes
+from repros.model.cache.snapshot import remember
 
 FOLDER = Path(__file__).with_name("symptoms")
 _LONGEST_SENTENCE = 200
@@ -35,7 +39,10 @@ class Symptom:
 
     name: str
     title: str
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[str, ...]
+    """Regular expressions, whatever the case."""
+    needles: tuple[tuple[str, ...], ...]
+    """For each expression, texts of which every text with a match has one; empty if none are known."""
     ids: tuple[str, ...]
     """Documented failures that show it."""
     check: str
@@ -46,6 +53,20 @@ class Symptom:
     """In the order in which public threads have them."""
     is_general: bool = False
     """Whether it is tried after those that are not."""
+
+    def search(self, text: str, lower: str) -> re.Match[str] | None:
+        """Return where a text reports it; None if it does not.
+
+        Args:
+            text: the text.
+            lower: the text in lower case.
+        """
+        for pattern, words in zip(self.patterns, self.needles, strict=True):
+            if (not words or any(word in lower for word in words)) and (
+                found := re.search(pattern, text, re.IGNORECASE | re.DOTALL)
+            ):
+                return found
+        return None
 
 
 @dataclass(frozen=True)
@@ -60,7 +81,12 @@ class ReportedSymptom:
 @cache
 def load_symptoms() -> tuple[Symptom, ...]:
     """Return the symptoms: the specific ones in the order of files and tables, then the general ones."""
-    symptoms = [symptom for file in sorted(FOLDER.glob("*.toml")) for symptom in _read_file(file)]
+    files = sorted(FOLDER.glob("*.toml"))
+    return remember("symptoms", [*files, __file__, family.__file__, needles.__file__], lambda: _read_files(files))
+
+
+def _read_files(files: Iterable[Path]) -> tuple[Symptom, ...]:
+    symptoms = [symptom for file in files for symptom in _read_file(file)]
     return tuple(sorted(symptoms, key=lambda symptom: symptom.is_general))
 
 
@@ -69,7 +95,8 @@ def _read_file(file: Path) -> Iterator[Symptom]:
         yield Symptom(
             name,
             table["title"],
-            tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in table["patterns"]),
+            tuple(table["patterns"]),
+            tuple(map(needles_of, table["patterns"])),
             tuple(table["ids"]),
             table["check"],
             tuple(table["next"]),
@@ -81,10 +108,10 @@ def _read_file(file: Path) -> Iterator[Symptom]:
 def find_symptom(issue: Issue) -> ReportedSymptom | None:
     """Return the symptom of an issue, of its title if that has one; None if its words report none."""
     for text in (issue.title, issue.seen):
+        lower = text.lower()
         for symptom in load_symptoms():
-            for pattern in symptom.patterns:
-                if found := pattern.search(text):
-                    return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
+            if found := symptom.search(text, lower):
+                return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
     return None
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
-from repros.diagnose.issue.changes import ReleaseChange
-from repros.diagnose.issue.known_changes import find_known_changes
+from repros.diagnose.issue.changes import ReleaseChange, find_change
+from repros.diagnose.issue.known_changes import find_known_changes, stated_change
 from repros.diagnose.issue.release_lists import releases_between
 from repros.model import Repro
 from repros.model.affected import affected_text
@@ -31,49 +32,60 @@ _SOURCES = {
 """Pages of GitHub with the difference of two releases, by the names of their tags."""
 
 
-def change_title(change: ReleaseChange) -> str:
-    """Return what is known of a change in one sentence."""
-    if change.is_inferred or not change.old:
-        return f"It began with {change.package} {change.new}"
-    return f"It began between {change.package} {change.old} and {change.new or 'the newest release'}"
+@dataclass(frozen=True)
+class ReportedChange:
+    """A change of release that a report states."""
 
+    change: ReleaseChange
+    report: Report
+    """Its words decide which of the known changes concern it."""
 
-def change_sections(
-    change: ReleaseChange, report: Report, read_repros: Callable[[], Iterable[Repro]]
-) -> Iterator[Section]:
-    """Yield what is known to have changed between two releases, and where their difference is.
+    @classmethod
+    def of(cls, report: Report) -> ReportedChange | None:
+        """Return the change of a report: by its words, else by a release that alone has a known one."""
+        found = find_change(report.issue) or stated_change(report.issue.versions, report.text)
+        return cls(found, report) if found else None
 
-    Args:
-        change: the change that the report states.
-        report: the report, whose words decide which of the known changes concern it.
-        read_repros: reads the catalogue.
-    """
-    known = find_known_changes(change, report.text)
-    found = [repro for repro in read_repros() if _begins(repro, change)]
-    texts = [f"{repro.id} {repro.title} ({affected_text(repro.affected)})" for repro in found]
-    texts = [*(f"{one.package} {one.release}: {one.text}: {one.fix}" for one in known), *texts][:_MOST_FAILURES]
-    if not known:
-        texts.insert(0, _stated(change))
-    yield Section("begins", tuple(texts), most_lines=4)
-    if change.package in _SOURCES and change.old and change.new and _is_near(change):
-        link = f"https://github.com/{_SOURCES[change.package].format(change.old, change.new)}"
-        yield Section("link", (link,), is_code=True, most_lines=1)
+    @property
+    def title(self) -> str:
+        """What is known of it in one sentence."""
+        change = self.change
+        if change.is_inferred or not change.old:
+            return f"It began with {change.package} {change.new}"
+        return f"It began between {change.package} {change.old} and {change.new or 'the newest release'}"
 
+    def sections(self, read_repros: Callable[[], Iterable[Repro]]) -> Iterator[Section]:
+        """Yield what is known to have changed between both releases, and where their difference is.
 
-def bisect_commands(change: ReleaseChange, script: str) -> Iterator[str]:
-    """Yield the command that finds the release between both ends; none between neighbouring releases.
+        Args:
+            read_repros: reads the catalogue.
+        """
+        change = self.change
+        known = find_known_changes(change, self.report.text)
+        found = [repro for repro in read_repros() if _begins(repro, change)]
+        texts = [f"{repro.id} {repro.title} ({affected_text(repro.affected)})" for repro in found]
+        texts = [*(f"{one.package} {one.release}: {one.text}: {one.fix}" for one in known), *texts][:_MOST_FAILURES]
+        if not known:
+            texts.insert(0, _stated(change))
+        yield Section("begins", tuple(texts), most_lines=4)
+        if change.package in _SOURCES and _is_near(change):
+            link = f"https://github.com/{_SOURCES[change.package].format(change.old, change.new)}"
+            yield Section("link", (link,), is_code=True, most_lines=1)
 
-    Args:
-        change: the change.
-        script: the program, or `--from-issue FILE`.
-    """
-    if not change.old or not _is_near(change) or change.is_inferred:
-        ends = [f"--from {change.old}" if change.old else "", f"--to {change.new}" if change.new else ""]
-        yield " ".join(filter(None, [f"repros bisect {script} --package {change.package}", *ends]))
+    def bisect_commands(self, script: str) -> Iterator[str]:
+        """Yield the command that finds the release between both ends; none between neighbouring releases.
+
+        Args:
+            script: the program, or `--from-issue FILE`.
+        """
+        change = self.change
+        if not _is_near(change) or change.is_inferred:  # only one end was seen
+            ends = [f"--from {change.old}" if change.old else "", f"--to {change.new}" if change.new else ""]
+            yield " ".join(filter(None, [f"repros bisect {script} --package {change.package}", *ends]))
 
 
 def _is_near(change: ReleaseChange) -> bool:
-    return bool(change.new) and releases_between(change.package, change.old, change.new) == 0
+    return bool(change.old and change.new) and releases_between(change.package, change.old, change.new) == 0
 
 
 def _stated(change: ReleaseChange) -> str:

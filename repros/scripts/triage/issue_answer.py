@@ -7,22 +7,22 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.issue import Issue
-from repros.diagnose.issue.changes import ReleaseChange, find_change
 from repros.diagnose.issue.conditions import Conditions, fit_command
-from repros.diagnose.issue.known_changes import stated_change
 from repros.diagnose.issue.symptoms import ReportedSymptom, find_symptom, possible_causes, rank_by_words
 from repros.engine.source import PROBLEMS
 from repros.model import Repro
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
-from repros.scripts.triage.change_answer import bisect_commands, change_sections, change_title
 from repros.scripts.triage.kind import Document
 from repros.scripts.triage.quoted import MESSAGE
 from repros.scripts.triage.report import Report
 from repros.scripts.triage.script_answer import uses_section
 from repros.scripts.triage.script_uses import FailureUses, find_resemblances, read_uses
+
+if TYPE_CHECKING:
+    from repros.scripts.triage.change_answer import ReportedChange
 
 _MOST_VERSIONS = 8
 _MOST_FAILURES = 3
@@ -37,6 +37,11 @@ _RAISED = re.compile(r"\btraceback\b|\w(?:Error|Exception)\b|\braise[sd]?\b|\bth
 _LAST_LINE = (
     "the last line of the traceback, with the exception's class and its message, and the last lines of its calls"
 )
+_SIDE_BY_SIDE = (
+    "both side by side, repros compare -- python works.py -- python fails.py: the first of batch, weight, output, loss "
+    "and gradient that differs"
+)
+_VERSION = re.compile(r"\d\.(?:\d|x\b)|\bv\d")
 _NUMBER = (
     "the one number that shows it (loss, norm, shape, tokens, seconds per step), as printed and as expected, the first "
     "step that has it, and the releases (`pip list`)"
@@ -75,15 +80,15 @@ def complete_issue(answer: Answer, document: Document, report: Report, readers: 
     """
     issue, conditions = report.issue, report.conditions
     is_known = answer.certainty.is_answer and bool(answer.repro_id)
-    change = None if is_known else find_change(issue) or stated_change(issue.versions, report.text)
+    change = None if is_known else _find_change(report)
     if answer.certainty is Certainty.UNKNOWN and not answer.repro_id:
         answer = _without_known_error(answer, report, change, readers)
     sections = list(answer.sections)
     if change and not answer.repro_id:  # what changed excludes most other causes
         after = sum(section.label in _FIRST for section in sections)
-        sections[after:after] = change_sections(change, report, readers.repros)
+        sections[after:after] = change.sections(readers.repros)
     elif change:
-        sections += change_sections(change, report, readers.repros)
+        sections += change.sections(readers.repros)
     runs = _run_commands(document, issue, change, conditions)
     fitted = filter(None, (fit_command(command, conditions) for command in answer.next))
     return replace(
@@ -93,18 +98,27 @@ def complete_issue(answer: Answer, document: Document, report: Report, readers: 
     )
 
 
+def _find_change(report: Report) -> ReportedChange | None:
+    """Return the change of release that a report states; few reports without a version state one."""
+    if not _VERSION.search(report.text):
+        return None
+    from repros.scripts.triage.change_answer import ReportedChange  # noqa: PLC0415 - its expressions take long
+
+    return ReportedChange.of(report)
+
+
 def _run_commands(
-    document: Document, issue: Issue, change: ReleaseChange | None, conditions: Conditions
+    document: Document, issue: Issue, change: ReportedChange | None, conditions: Conditions
 ) -> Iterator[str]:
     """Yield the commands that run the issue's script: between the ends of a change, and on its releases."""
     name = shlex.quote(document.name) if issue.code and document.path else ""
     if change:
-        yield from bisect_commands(change, f"--from-issue {name}" if name else conditions.script or _SCRIPT)
+        yield from change.bisect_commands(f"--from-issue {name}" if name else conditions.script or _SCRIPT)
     if name:
         yield f"repros triage {name} --run"
 
 
-def _without_known_error(answer: Answer, report: Report, change: ReleaseChange | None, readers: Readers) -> Answer:
+def _without_known_error(answer: Answer, report: Report, change: ReportedChange | None, readers: Readers) -> Answer:
     """Return the answer to an issue without a known error: its symptom, its change of release, or its script."""
     issue = report.issue
     error = [section for section in answer.sections if section.label in {"error", "where"}]
@@ -115,22 +129,29 @@ def _without_known_error(answer: Answer, report: Report, change: ReleaseChange |
         sections = [*error, *_reported_sections(reported, report, readers.listed())]
         title, certainty = reported.symptom.title, Certainty.POSSIBLE
     elif error:
-        return answer
+        return replace(answer, sections=(*answer.sections, *_contrast_sections(report)))
     elif change:
         commands, certainty = [], Certainty.POSSIBLE
         title, sections = (
-            change_title(change),
+            change.title,
             [Section("reported", (issue.title,), most_lines=2)] if issue.title else [],
         )
     else:
         commands, certainty = [], Certainty.UNKNOWN
         title_of = [Section("reported", (issue.title,), most_lines=2)] if issue.title else []
-        sections = [*title_of, Section("missing", (_missing(issue),), most_lines=3)]
+        sections = [*title_of, *_contrast_sections(report), Section("missing", (_missing(issue),), most_lines=3)]
         title = "No error is in it, and no known symptom"
     uses = tuple(_uses_sections(issue, readers)) if issue.code else ()
     return replace(
         answer, title=title, certainty=certainty, sections=(*sections, *uses), next=tuple(commands) or answer.next
     )
+
+
+def _contrast_sections(report: Report) -> Iterator[Section]:
+    """Yield what the report itself compared, where one run fails and another does not, and how to go on from there."""
+    if contrast := report.contrast:
+        yield Section("apart", (contrast,), most_lines=3)
+        yield Section("check", (_SIDE_BY_SIDE,), most_lines=2, is_whole=True)
 
 
 def _is_of_title(issue: Issue) -> bool:

@@ -12,6 +12,7 @@ from repros.diagnose.messages.nearest import NearFailure
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.failure_answer import where_section
 from repros.scripts.triage.kind import Input
+from repros.scripts.triage.quoted import message_in
 from repros.scripts.triage.report import Report
 
 FindNear = Callable[[str], Iterable[NearFailure]]
@@ -82,6 +83,8 @@ def _quoted(explanation: Explanation) -> str:
     message, family = explanation.link.raised.message, explanation.family
     if explanation.link.has_class or explanation.link.has_traceback or family is None:
         return message
+    if quoted := message_in(message):
+        return quoted
     found = next(filter(None, (re.search(pattern, message) for pattern in family.patterns)), None)
     if found is None:
         return message

@@ -29,6 +29,12 @@ def with_messages(given: Input) -> Input | None:
     return replace(given, documents=(replace(document, raw="\n".join(shown).encode("utf-8", "replace")),))
 
 
+def message_in(sentence: str) -> str:
+    """Return the exception's class and message that a sentence quotes; empty if there is none."""
+    found = MESSAGE.search(sentence)
+    return _unquoted(found) if found else ""
+
+
 def _joined(lines: list[str], at: int) -> str:
     """Return a line, with the next ones up to the end of a quote that it begins."""
     text = lines[at]

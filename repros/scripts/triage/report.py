@@ -15,6 +15,14 @@ from repros.scripts.triage.kind import Document
 from repros.scripts.triage.quoted import MESSAGE
 
 _LONG_WORD = re.compile(r"[a-z]{6,}")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
+_CONTRAST = re.compile(
+    r"\b(?:works?|worked|is (?:fine|right|correct)|are (?:fine|right|correct)|passe[sd]|(?:do|does|did)(?:n't| not) "
+    r"(?:happen|occur|fail|crash|hang)|only (?:if|when|with|for|in)|without (?:it|this|the)\b.{0,60}\b(?:works?"
+    r"|fine|runs?))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What is said of the other side of a failure."""
 _STEM = 7
 """Letters by which `evaluation` and `evaluates` are the same word."""
 _COMMON = frozenset(
@@ -48,6 +56,12 @@ class Report:
     def conditions(self) -> Conditions:
         """The conditions of the run."""
         return read_conditions(self.issue, self.text)
+
+    @cached_property
+    def contrast(self) -> str:
+        """The sentence that says with what it fails and with what not; empty if there is none."""
+        sentences = _SENTENCE.split(self.issue.seen)
+        return next((" ".join(text.split()) for text in sentences if _CONTRAST.search(text)), "")
 
     def raises(self, words: str) -> bool:
         """Return whether a message with some words has an exception's class in front of it."""
