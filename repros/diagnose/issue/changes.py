@@ -25,7 +25,7 @@ _FAILS = (
 )
 _NO = r"(?:\bnot|n't|\bnever|\bno longer|\bcannot|\bfails? to)\s+(?:\w+\s+){0,2}$"
 _SAME = re.compile(r"\b(?:same|both|either|neither|regardless|all versions|any version)\b", re.IGNORECASE)
-"""What is said of releases that do not differ."""
+"""Words of a sentence about releases that do not differ."""
 _CHANGE = re.compile(
     r"\b(?:upgrad\w*|updat\w*|downgrad\w*|bump\w*|regress\w*|since|worked|works?|fails?|broke\w*|breaks?|after"
     r"|going|mov\w*"
@@ -98,8 +98,8 @@ def find_change(issue: Issue) -> ReleaseChange | None:
             for pair in _pairs(sentence):
                 return pair
     good, bad = _all(sentences, _GOOD), _all(sentences, _BAD)
-    apart = [sentence for sentence in sentences if not _SAME.search(sentence.text)]
-    weak = [one for one in _all(apart, _WEAK) if one not in good and one not in bad]
+    differing = [sentence for sentence in sentences if not _SAME.search(sentence.text)]
+    weak = [one for one in _all(differing, _WEAK) if one not in good and one not in bad]
     good = [one for one in good if one not in bad]
     of_title = [one for one in _all(find_mentions(issue.title, "", issue.versions), _WEAK) if one in weak]
     return _by_both(good, [*bad, *weak]) or _by_good(good, sentences, issue) or _by_bad([*bad, *of_title])
@@ -118,7 +118,7 @@ def _pairs(sentence: Sentence) -> Iterator[ReleaseChange]:
 
 
 def _all(sentences: Iterable[Sentence], patterns: Sequence[re.Pattern[str]]) -> list[Mention]:
-    """Return the mentions that a pattern finds, without those of which the contrary is said."""
+    """Return the mentions that a pattern finds, without those that a sentence denies."""
     found = dict[Mention, None]()
     for sentence in sentences:
         for pattern in patterns:

@@ -41,7 +41,7 @@ _BEFORE = re.compile(
 )
 """What precedes a version of two parts that no name precedes; other such numbers are values."""
 _LINK = re.compile(r"(?:[\s`'\"=:@(,*-]|version|versions|release|is|was|has|from|of|at)*", re.IGNORECASE)
-"""What may stand between a name and its version."""
+"""What may be between a name and its version."""
 _MARK = "\ue000{}\ue001"
 MENTION = "\ue000(\\d+)\ue001"
 """A mention within :attr:`Sentence.text`, a regular expression whose group is its position among the mentions."""

@@ -19,7 +19,7 @@ from repros.scripts.triage.kind import Document
 from repros.scripts.triage.quoted import MESSAGE
 from repros.scripts.triage.report import Report
 from repros.scripts.triage.script_answer import uses_section
-from repros.scripts.triage.script_uses import FailureUses, find_resemblances, read_uses
+from repros.scripts.triage.script_uses import FailureUses, Resemblance, find_resemblances, read_uses
 
 if TYPE_CHECKING:
     from repros.scripts.triage.change_answer import ReportedChange
@@ -31,7 +31,7 @@ _MOST_USES = 2
 _FEWEST_RARE = 3
 """Rare uses that a script shares with a documented failure which its issue does not name."""
 _FIRST = {"seen", "error", "says", "where", "reported"}
-"""Sections before which nothing else is said."""
+"""Sections that come before all others."""
 _RAISED = re.compile(r"\btraceback\b|\w(?:Error|Exception)\b|\braise[sd]?\b|\bthrows?\b|\bcrash\w*", re.IGNORECASE)
 """What an issue says that has an exception, whose message it lacks."""
 _LAST_LINE = (
@@ -41,6 +41,7 @@ _SIDE_BY_SIDE = (
     "both side by side, repros compare -- python works.py -- python fails.py: the first of batch, weight, output, loss "
     "and gradient that differs"
 )
+_UNKNOWN = "No error is in it, and no known symptom"
 _VERSION = re.compile(r"\d\.(?:\d|x\b)|\bv\d")
 _NUMBER = (
     "the one number that shows it (loss, norm, shape, tokens, seconds per step), as printed and as expected, the first "
@@ -121,30 +122,27 @@ def _run_commands(
 def _without_known_error(answer: Answer, report: Report, change: ReportedChange | None, readers: Readers) -> Answer:
     """Return the answer to an issue without a known error: its symptom, its change of release, or its script."""
     issue = report.issue
-    error = [section for section in answer.sections if section.label in {"error", "where"}]
-    reported = find_symptom(issue)
-    is_of_error = bool(error) and bool(reported) and not _is_of_title(issue)
-    if reported and not is_of_error:
-        commands = [command.replace("{script}", _SCRIPT) for command in reported.symptom.next]
-        sections = [*error, *_reported_sections(reported, report, readers.listed())]
-        title, certainty = reported.symptom.title, Certainty.POSSIBLE
-    elif error:
+    error = tuple(section for section in answer.sections if section.label in {"error", "where"})
+    symptom = find_symptom(issue)
+    if error and not (symptom and _is_of_title(issue)):
         return replace(answer, sections=(*answer.sections, *_contrast_sections(report)))
-    elif change:
-        commands, certainty = [], Certainty.POSSIBLE
-        title, sections = (
-            change.title,
-            [Section("reported", (issue.title,), most_lines=2)] if issue.title else [],
-        )
-    else:
-        commands, certainty = [], Certainty.UNKNOWN
-        title_of = [Section("reported", (issue.title,), most_lines=2)] if issue.title else []
-        sections = [*title_of, *_contrast_sections(report), Section("missing", (_missing(issue),), most_lines=3)]
-        title = "No error is in it, and no known symptom"
-    uses = tuple(_uses_sections(issue, readers)) if issue.code else ()
-    return replace(
-        answer, title=title, certainty=certainty, sections=(*sections, *uses), next=tuple(commands) or answer.next
-    )
+    close = _close_failures(issue, readers)
+    uses = tuple(uses_section("", close))
+    title_of = (Section("reported", (issue.title,), most_lines=2),) if issue.title else ()
+    if symptom:
+        shows = [f"repros show {one.uses.repro_id}" for one in close]
+        commands = (*shows, *(command.replace("{script}", _SCRIPT) for command in symptom.symptom.next))
+        said, *rest = _reported_sections(symptom, report, () if close else readers.listed())
+        sections = (*error, said, *uses, *rest)
+        return replace(_possible(answer, symptom.symptom.title), sections=sections, next=commands)
+    if change:
+        return replace(_possible(answer, change.title), sections=(*title_of, *uses), next=())
+    missing = Section("missing", (_missing(issue),), most_lines=3)
+    return replace(answer, title=_UNKNOWN, sections=(*title_of, *_contrast_sections(report), *uses, missing))
+
+
+def _possible(answer: Answer, title: str) -> Answer:
+    return replace(answer, title=title, certainty=Certainty.POSSIBLE)
 
 
 def _contrast_sections(report: Report) -> Iterator[Section]:
@@ -164,12 +162,12 @@ def _missing(issue: Issue) -> str:
     return _LAST_LINE if _RAISED.search(f"{issue.title}\n{issue.seen}") else _NUMBER
 
 
-def _uses_sections(issue: Issue, readers: Readers) -> Iterator[Section]:
-    """Yield the documented failures whose calls the script has, several rare ones."""
+def _close_failures(issue: Issue, readers: Readers) -> list[Resemblance]:
+    """Return the documented failures of which the script has several rare calls."""
     with contextlib.suppress(*PROBLEMS):
-        found = find_resemblances(read_uses(issue.code.source if issue.code else ""), readers.uses())
-        close = [one for one in found if len(one.rare) >= _FEWEST_RARE]
-        yield from uses_section("", close[:_MOST_USES])
+        found = find_resemblances(read_uses(issue.code.source), readers.uses()) if issue.code else []
+        return [one for one in found if len(one.rare) >= _FEWEST_RARE][:_MOST_USES]
+    return []
 
 
 def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterable[ListedFailure]) -> Iterator[Section]:

@@ -88,8 +88,8 @@ def _quoted(explanation: Explanation) -> str:
     found = next(filter(None, (re.search(pattern, message) for pattern in family.patterns)), None)
     if found is None:
         return message
-    begins = [at + len(mark) for mark in _ENDS if (at := message.rfind(mark, 0, found.start())) >= 0]
-    ends = [at for at in (message.find(mark, found.end()) for mark in _ENDS) if at >= 0]
+    begins = [at + len(end) for end in _ENDS if (at := message.rfind(end, 0, found.start())) >= 0]
+    ends = [at for at in (message.find(end, found.end()) for end in _ENDS) if at >= 0]
     return message[max(begins, default=0) : min(ends, default=len(message))]
 
 

@@ -22,7 +22,7 @@ _CONTRAST = re.compile(
     r"|fine|runs?))\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What is said of the other side of a failure."""
+"""Words of a sentence about a run that does not fail."""
 _STEM = 7
 """Letters by which `evaluation` and `evaluates` are the same word."""
 _COMMON = frozenset(

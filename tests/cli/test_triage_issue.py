@@ -1,0 +1,109 @@
+"""`repros triage` of an issue's text: what is reported comes first, and the report's own facts decide."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Command
+
+SCRIPT = "```python\nimport torch\n\nmodel = torch.nn.Linear(2, 2)\nprint(model(torch.ones(1, 2)))\n```\n"
+
+
+def answer(repros: Command, here: Path, text: str) -> dict[str, Any]:
+    """Return the answer to a text as JSON."""
+    (here / "report.md").write_text(text, encoding="utf-8")
+    code, out, err = repros("report.md", "--json")
+    assert (code in {0, 1}, err) == (True, "")
+    found: dict[str, Any] = json.loads(out)
+    assert found["kind"] == "issue"
+    return found
+
+
+def test_a_symptom_comes_before_the_script_which_is_to_be_run(repros: Command, here: Path) -> None:
+    found = answer(repros, here, f"# The loss is NaN from step 300 on\n\nIt is fine before.\n\n{SCRIPT}")
+    assert "finite" in found["title"]
+    assert found["sections"]["reported"] == ["The loss is NaN from step 300 on"]
+    assert found["sections"]["check"]
+    assert found["next"][0] == "repros triage report.md --run"
+
+
+def test_the_message_of_a_title_comes_before_a_symptom(repros: Command, here: Path) -> None:
+    title = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x32 and 64x10) after resuming, the loss was NaN"
+    found = answer(repros, here, f"# {title}\n\nI do not know why.\n\n{SCRIPT}")
+    assert found["sections"]["error"][0].startswith("line 1: RuntimeError: mat1")
+    assert "reported" not in found["sections"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It stops with `RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x32 and\n64x10)` in my head.",
+        'It ends with the message "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x32 and 64x10)" at once.',
+        "my log says: mat1 and mat2 shapes cannot be multiplied (8x32 and 64x10). What is it?",
+    ],
+)
+def test_a_message_within_a_sentence_is_an_error(repros: Command, here: Path, text: str) -> None:
+    found = answer(repros, here, f"# A question\n\n{text}\n")
+    assert "8x32" in " ".join(found["sections"]["error"])
+    assert "stops with" not in " ".join(found["sections"]["error"])
+
+
+def test_a_change_of_release_has_both_ends_and_the_command(repros: Command, here: Path) -> None:
+    text = f"# A tensor is printed in another order\n\nOn peft 0.14.0 it works, 0.17.1 is broken.\n\n{SCRIPT}"
+    found = answer(repros, here, text)
+    assert found["title"] == "It began between peft 0.14.0 and 0.17.1"
+    assert found["next"][0] == "repros bisect --from-issue report.md --package peft --from 0.14.0 --to 0.17.1"
+
+
+def test_neighbouring_releases_have_a_link_and_no_bisection(repros: Command, here: Path) -> None:
+    found = answer(repros, here, "# Rounding changed from peft 0.17.0 to 0.17.1\n\nNothing else did.\n")
+    assert found["sections"]["link"] == ["https://github.com/huggingface/peft/compare/v0.17.0...v0.17.1"]
+    assert not any("bisect" in command for command in found["next"])
+
+
+def test_what_a_release_is_known_to_have_changed(repros: Command, here: Path) -> None:
+    found = answer(repros, here, "# Since datasets 4.0.0 a column cannot be sorted\n\nBefore, it was a list.\n")
+    assert "lazy Column" in found["sections"]["begins"][0]
+    assert "3.6.0" in found["next"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("The words of the third epoch are purple.", "number"),
+        ("It raises something that I did not write down.", "last line of the traceback"),
+    ],
+)
+def test_a_traceback_is_asked_for_only_where_something_was_raised(
+    repros: Command, here: Path, text: str, missing: str
+) -> None:
+    found = answer(repros, here, f"# A question\n\n{text}\n")
+    assert missing in found["sections"]["missing"][0]
+    assert found["certainty"] == "unknown"
+
+
+def test_a_comparison_of_the_report_is_gone_on_with(repros: Command, here: Path) -> None:
+    text = "# A question\n\nThe purple words come with the new tokenizer. With the old tokenizer it works.\n"
+    found = answer(repros, here, text)
+    assert found["sections"]["apart"] == ["With the old tokenizer it works."]
+    assert "side by side" in found["sections"]["check"][0]
+
+
+def test_commands_fit_the_report(repros: Command, here: Path) -> None:
+    launched = "# Training hangs at the end of the epoch\n\n```bash\naccelerate launch --num_processes 8 sft.py\n```\n"
+    assert "repros watch -- accelerate launch --num-processes 2 sft.py" in answer(repros, here, launched)["next"]
+    workers = "# DataLoader workers hang\n\nWith num_workers=8 on a single GPU it stands still, with 0 not.\n"
+    assert not any("torchrun" in command for command in answer(repros, here, workers)["next"])
+
+
+def test_a_line_to_paste_is_never_cut(repros: Command, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    found = answer(repros, here, "# Loss is NaN with transformers 4.50.3, with 4.49.0 it is fine\n\nA100, bf16.\n")
+    text = " ".join(repros("report.md")[1].split())
+    assert " ".join(found["sections"]["check"][0].split()) in text
+    assert sum(cause in text for cause in found["sections"]["possible"]) >= 1
+    assert len(found["sections"]["possible"]) > 1
