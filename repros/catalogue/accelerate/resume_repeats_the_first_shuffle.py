@@ -64,7 +64,7 @@ only. Silent.
 Cause: on several ranks `prepare` gives a shuffled loader a generator of its own in 0.20.3, and again since 0.30.0;
 0.26.1 and 0.29.3 draw from torch's. `save_state` writes the random states of Python, NumPy and torch, but not this
 generator's. 0.24 and 0.25 put in a `SeedableRandomSampler` for any number of ranks, as `use_seedable_sampler` does
-later: its order follows from the number of the epoch, which is not saved either, so one process is affected as well.
+later; its order follows from the number of the epoch, which is not saved either, so one process is affected as well.
 
 Fix: `DataLoaderConfiguration(use_seedable_sampler=True)` and `loader.set_epoch(epoch)` after `load_state`, for a
 checkpoint of an epoch's end. Or iterate as many epochs as were done, after `load_state`. Inside an epoch, with

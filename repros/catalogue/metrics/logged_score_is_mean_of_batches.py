@@ -17,6 +17,7 @@
 # packages = ["lightning"]
 # home = "2024-03"
 # silent = true
+# finds = ["score_logged_as_mean"]
 #
 # [tool.repro.variants.failing]
 # about = "self.log of what the metric returns for the batch"
@@ -37,6 +38,7 @@
 # about = "update() and self.log of compute() in each step: the mean of 1.0 and 0.8889"
 # raises = "AssertionError"
 # match = "expected F1 0.8889 of all samples, got 0.9444"
+# finds = []
 #
 # [tool.repro.variants.larger_batch]
 # outcome = "passes"
@@ -55,7 +57,7 @@ not for scores that are no means over samples, as MulticlassAccuracy is not by d
 Fix: log the metric itself; Lightning then calls its `compute` at the end of the epoch, and resets it. Or compute and
 reset it by hand in `on_validation_epoch_end`.
 
-Watch: no check sees it yet: a logged number does not say which metric it came from.
+Watch: no check sees `running_value`: it logs what `compute` returned, as a right program may do at the end.
 """
 
 import sys
