@@ -101,8 +101,8 @@ def compare(
 
     The first run is the reference. Batches, hyperparameters, parameters, optimizer state, module outputs, losses and
     gradients are compared step by step, from cause to effect, as are evaluations between steps and the final state.
-    Values of several ranks or accumulated passes are combined. If nothing else differs, differences in values
-    that the program reads are reported, such as a metric. A single COMMAND is run twice. Nothing is installed
+    Losses and gradients of several ranks or accumulated passes are reduced to those of the whole batch first. If
+    nothing else differs, values that the program takes off a tensor are compared, such as a metric's `.item()`. A single COMMAND is run twice. Nothing is installed
     into its environment.
 
     Rounding differences within the printed tolerance of the number format are ignored, unless --exact is given.

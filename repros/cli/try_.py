@@ -79,7 +79,7 @@ def try_script(
     with its signature, a hang (with each rank's wait location), or a clean exit.
 
     Dependencies are read from the PEP 723 block and the imports of SCRIPT. A stack that lacks one is skipped, and the
-    missing packages are listed. Nothing is installed without --with, which changes packages of the stack: it prints the
+    missing packages are listed. No package is added to a stack without --with, which changes packages of the stack: it prints the
     changes first and caches the environment.
 
     With --from-issue and without --stack, it runs on the releases that the issue states, on the nearest stack, and on

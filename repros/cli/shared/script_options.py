@@ -60,7 +60,7 @@ _WAYS = (
         "--own-ranks",
         type=click.IntRange(2, _MOST_RANKS),
         metavar="N",
-        help="SCRIPT launches N ranks itself; enables early hang detection.",
+        help="SCRIPT starts N ranks itself, by mp.spawn for example: a hang is then found before the timeout.",
     ),
     click.option("--gpus", type=int, metavar="N", help="Run on N simulated GPUs, like `repros simulate`."),
     click.option(
