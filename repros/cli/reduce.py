@@ -14,9 +14,9 @@ from repros.cli.shared.exit_codes import AGREES
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text, write_new
 from repros.cli.shared.script_options import (
-    LOGS,
     issue_options,
     running_options,
+    warn,
     words_argument,
 )
 from repros.cli.shared.signals import interrupt_on_signals
@@ -30,7 +30,7 @@ from repros.scripts.reduce.json_format import reduction_to_json
 from repros.scripts.reduce.reduction import ReduceOptions, reduce_script
 from repros.scripts.reduce.text import format_reduction
 from repros.scripts.try_.request import ScriptRequest, read_task
-from repros.scripts.try_.text import format_warning
+from repros.scripts.try_.run import LOGS
 
 _SECONDS = 60
 
@@ -119,11 +119,10 @@ def reduce(
         raise ReprosError(f"{output} exists already; overwrite it with --force, or name another with --output.")
     jobs = jobs or usable_cores()
     task = read_task(replace(request, watch=False), at_once=jobs)
-    where, err = choose_where((stack,), None, places), console(stderr=True)
-    report_progress = partial(show_text, err, style="dim")
+    where, report_progress = choose_where((stack,), None, places), partial(show_text, console(stderr=True), style="dim")
     with interrupt_on_signals():
         where = extend_stacks(where, wanted, report_progress)
-        show_text(err, format_warning(task, err.width), "yellow")
+        warn(task)
         clean = choose_where((clean_on or stack,), None, places) if clean_on or cleaning else None
         clean = extend_stacks(clean, cleaning, report_progress) if clean else None
         options = ReduceOptions(minutes * _SECONDS, jobs, texts, clean)

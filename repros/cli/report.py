@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from repros.advise.report.build import IssueReport, build, shows_failure
 from repros.advise.report.collect_env import collect_env
 from repros.advise.report.markdown import Form, markdown, short_markdown
-from repros.advise.report.redact import MachineIdentity, Redactor
+from repros.advise.report.redact import MachineIdentity, redact_machine
 from repros.advise.report.script.markdown import script_markdown
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import load_catalogue
@@ -206,7 +206,7 @@ def _report_script(
         echo_json(dataclasses.asdict(found))
     elif form.short:
         command = shlex.join(["repros", "try", *(["--from-issue", "issue.md"] if task.issue else [task.script.name])])
-        echo(comment(task, runs, command, Redactor(identity)), nl=False)
+        echo(redact_machine(comment(task, runs, command)))
     else:
         echo(script_markdown(found, form.form), nl=False)
 

@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.output import console, show_text
+from repros.cli.shared.script_options import warn
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo_json
 from repros.engine.environments.nightlies import more_index
@@ -30,7 +31,6 @@ from repros.scripts.try_.command import read_command
 from repros.scripts.try_.needs import package_of
 from repros.scripts.try_.request import ScriptRequest, make_task, read_task
 from repros.scripts.try_.task import Task
-from repros.scripts.try_.text import format_warning
 
 
 def bisect_script(
@@ -103,7 +103,7 @@ def _choose_jobs(ranks: int) -> int:
 
 def _answer(question: ScriptQuestion, jobs: int, *, every: bool, as_json: bool) -> int:
     err = console(stderr=True)
-    show_text(err, format_warning(question.task, err.width), "yellow")
+    warn(question.task)
     for line in describe_script_steps(question):
         show_text(err, line, "dim")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,7 @@ from repros.cli.shared.where import choose_where, extend_stacks
 from repros.engine import environments
 from repros.engine.environment import Targets
 from repros.engine.environments.uv import ReportProgress
-from repros.engine.own_folder import new_log_folder
 from repros.engine.stacks import load_stacks
-from repros.model import Repro
 from repros.model.settings import CatalogueLocations
 from repros.scripts.try_.reported_stack import reported_targets
 from repros.scripts.try_.request import ScriptRequest
@@ -30,8 +28,6 @@ from repros.scripts.try_.text import format_warning
 from repros.simulate import parse_memory, variables
 
 F = TypeVar("F", bound=Callable[..., Any])
-LOGS = Path(".repros/try.jsonl")
-"""Path of a results file, next to which the logs are written."""
 _MOST_RANKS = 64
 ASKED = tuple(field.name for field in fields(ScriptRequest))
 """The parameters whose values are those of a request."""
@@ -165,22 +161,14 @@ def try_on(task: Task, choose: Callable[[ReportProgress], Targets]) -> list[Scri
     report_progress = partial(show_text, err, style="dim")
     runs = []
     with interrupt_on_signals():
-        for run in run_warned(task, choose(report_progress), report_progress):
+        for run in run_on_stacks(task, choose(report_progress), None, report_progress, warn):
             runs.append(run)
             outcome = run.outcome
             show_text(err, f"{run.stack}: {outcome.signature or outcome.note or outcome.status.value}")
     return runs
 
 
-def run_warned(
-    task: Task, where: Targets, report_progress: ReportProgress, catalogue: Iterable[Repro] | None = None
-) -> Iterator[ScriptRun]:
-    """Run a script on stacks and yield the runs; before the first, show the sandbox on stderr.
-
-    Raises:
-        ReprosError: there is no such stack.
-    """
+def warn(task: Task) -> None:
+    """Show on stderr what confines a script, and what does not."""
     err = console(stderr=True)
-    warning = format_warning(task, err.width)
-    on_start = partial(show_text, err, warning, "yellow")
-    return run_on_stacks(task, where, new_log_folder(LOGS), catalogue, report_progress, on_start)
+    show_text(err, format_warning(task, err.width), "yellow")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from repros.advise.report.redact import MachineIdentity, Redactor
+from repros.advise.report.redact import redact_machine
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.script_options import LOGS, choose_targets, run_warned
+from repros.cli.shared.script_options import choose_targets, warn
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.diagnose.issue import Issue, read_issue
 from repros.engine.environment import Targets
@@ -29,7 +29,7 @@ from repros.scripts.triage.kind import Input, InputKind
 from repros.scripts.triage.run_answer import changed_packages, complete_run, find_change, plan_ranks
 from repros.scripts.try_.markdown import comment
 from repros.scripts.try_.request import ScriptRequest, make_task
-from repros.scripts.try_.run import ScriptRun
+from repros.scripts.try_.run import LOGS, ScriptRun, run_on_stacks
 from repros.scripts.try_.script import Script, read_script
 from repros.scripts.try_.task import Task
 
@@ -60,9 +60,8 @@ class RunResult:
     """The sentence on the release that changed it; empty if there is none."""
 
     def comment(self, command: str) -> str:
-        """Return the comment for the thread."""
-        redactor = Redactor(MachineIdentity.of_this_machine())
-        return comment(self.task, self.runs, command, redactor, self.found)
+        """Return the redacted comment for the thread."""
+        return redact_machine(comment(self.task, self.runs, command, self.found))
 
 
 def run_input(given: Input, answer: Answer, places: CatalogueLocations, request: RunRequest) -> RunResult:
@@ -122,7 +121,7 @@ def _run(
         ReprosError: the script ran nowhere.
     """
     runs = []
-    for run in run_warned(task, where, report_progress, load_catalogue(places)):
+    for run in run_on_stacks(task, where, load_catalogue(places), report_progress, warn):
         outcome = run.outcome
         report_progress(f"{run.stack}: {run.comparison or outcome.signature or outcome.note or outcome.status.value}")
         runs.append(run)

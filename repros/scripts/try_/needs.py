@@ -162,7 +162,8 @@ def _without_marker(requirement: Requirement) -> str:
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     if requirement.url:  # a package of its name in the index may be another one
         return f"{requirement.name}{extras} @ {requirement.url}"
-    return format_requirement(requirement).replace(requirement.name, f"{requirement.name}{extras}", 1)
+    bounds = sorted(map(str, requirement.specifier), reverse=True)  # the lower bound first
+    return f"{requirement.name}{extras}{','.join(bounds)}"
 
 
 def _top_levels(python: Path) -> set[str]:

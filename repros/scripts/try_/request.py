@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repros.diagnose.issue import Issue
-from repros.scripts.try_.sandbox import Limits, find_sandbox, free_memory
+from repros.scripts.try_.sandbox import Limits, Sandbox, find_sandbox, free_memory
 from repros.scripts.try_.script import read_issue, read_script
 from repros.scripts.try_.task import Program, Task, TaskOptions
 
@@ -49,23 +49,22 @@ def read_task(request: ScriptRequest, at_once: int = 1) -> Task:
     Raises:
         ReprosError: there is no such script, or it is not valid Python.
     """
-    if request.issue is not None:
-        script, issue = read_issue(request.issue, request.block)
-        return make_task(request, script, request.words, issue, at_once)
-    file, *arguments = request.words
-    return make_task(request, read_script(Path(file)), tuple(arguments), None, at_once)
+    terms = _choose_terms(request, at_once)
+    if request.issue is None:
+        file, *arguments = request.words
+        return Task(read_script(Path(file)), tuple(arguments), *terms)
+    script, issue = read_issue(request.issue, request.block)
+    return Task(script, request.words, *terms, issue)
 
 
-def make_task(
-    request: ScriptRequest,
-    program: Program,
-    arguments: tuple[str, ...] = (),
-    issue: Issue | None = None,
-    at_once: int = 1,
-) -> Task:
+def make_task(request: ScriptRequest, program: Program, issue: Issue | None = None, at_once: int = 1) -> Task:
     """Return the task of a program that is read already, which runs as a request says."""
+    return Task(program, (), *_choose_terms(request, at_once), issue)
+
+
+def _choose_terms(request: ScriptRequest, at_once: int) -> tuple[TaskOptions, Limits, Sandbox]:
     ranks = request.ranks or request.own_ranks or 1
     is_own, is_launched = request.own_ranks is not None, request.ranks is not None
     options = TaskOptions(ranks, is_own, request.gpus, request.watch, is_launched)
     limits = Limits(request.timeout, request.memory or free_memory(ranks * at_once), request.file_size)
-    return Task(program, arguments, options, limits, find_sandbox(network=request.network), issue)
+    return options, limits, find_sandbox(network=request.network)

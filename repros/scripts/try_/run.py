@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 from repros.engine.environment import PreparedStack, Targets, prepare_stacks
 from repros.engine.environments.extended import ExtendedStack, VersionChange
 from repros.engine.environments.store import short_name
+from repros.engine.own_folder import new_log_folder
 from repros.model import Environment, Repro
 from repros.model.errors import ReprosError
 from repros.scripts.try_.job import ObservedRun, device_of, run_task
@@ -26,6 +27,8 @@ from repros.scripts.try_.reported import Comparison, compare_with_issue
 from repros.scripts.try_.task import Task
 
 _DEFAULT_STACK = "current"
+LOGS = Path(".repros/try.jsonl")
+"""Path of a results file, next to which the logs are written."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,9 @@ class ScriptRun:
 def run_on_stacks(
     task: Task,
     where: Targets,
-    runs: Path,
     catalogue: Iterable[Repro] | None = None,
     report_progress: Callable[[str], None] = lambda _: None,
-    on_start: Callable[[], None] = lambda: None,
+    on_start: Callable[[Task], None] = lambda _: None,
 ) -> Iterator[ScriptRun]:
     """Run a script on each stack and yield each run as soon as it is over.
 
@@ -95,15 +97,14 @@ def run_on_stacks(
     Args:
         task: what to run.
         where: the stacks.
-        runs: folder for the logs.
         catalogue: the documented failures to look for; None for no search.
         report_progress: receives lines of progress.
-        on_start: called before the script runs for the first time.
+        on_start: called with the task before the script runs for the first time.
 
     Raises:
         ReprosError: there is no such stack.
     """
-    repros, has_started = None if catalogue is None else tuple(catalogue), False
+    repros, runs, has_started = None if catalogue is None else tuple(catalogue), new_log_folder(LOGS), False
     with prepare_for(task, where, report_progress) as stacks:
         for prepared in stacks:
             reason = why_not_runnable(task, prepared)
@@ -111,7 +112,7 @@ def run_on_stacks(
                 yield _script_run(task, prepared, ScriptOutcome(Status.NOT_RUN, None, note=reason))
                 continue
             if not has_started:
-                on_start()
+                on_start(task)
             has_started = True
             report_progress(f"running on {prepared.environment.name}")
             observed = _run_interruptibly(task, prepared.environment, runs / short_name(prepared.environment.name))
