@@ -1,7 +1,7 @@
 """Results files in JSON Lines: one object per cell, appended immediately, so a killed runner loses no result.
 
-:class:`RecordLine` is the format; its JSON Schema is `record.schema.json` in this folder. Lines contain no environment
-variables and nothing else about the machine except its platform.
+:class:`RecordLine` is the format; its JSON Schema is `record.schema.json` in this folder. Lines contain no values
+of environment variables and nothing else about the machine except its platform.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ class StackRecord(TypedDict):
     python: str
     versions: Mapping[str, str]
     """Installed versions of the packages that the repro names."""
+    notes: NotRequired[list[str]]
+    """Names of the user's environment variables that were left out or may change the results, and packages that are
+    imported from another place than their installed release; absent if there are none."""
 
 
 class ExpectationRecord(TypedDict):
@@ -112,6 +115,7 @@ def line(result: CellResult) -> RecordLine:
             "own": environment.stack is None,
             "python": environment.python_version,
             "versions": _named_versions(result),
+            **({"notes": list(environment.notes)} if environment.notes else {}),
         },
         "platform": environment.platform or platform.platform(),
         "processes": cell.processes,

@@ -24,6 +24,35 @@ def _versions() -> dict[str, str]:
     return versions
 
 
+def _shadowed() -> dict[str, str]:
+    """Return the packages that Python does not import from where they are installed: name to the file that it imports.
+
+    A copy earlier on the path, such as a checkout on `PYTHONPATH`, hides the release that the metadata names.
+    """
+    import importlib.metadata
+    import importlib.util
+
+    shadowed: dict[str, str] = {}
+    seen = set()
+    for distribution in importlib.metadata.distributions():
+        module = (distribution.metadata["Name"] or "").lower().replace("-", "_").replace(".", "_")
+        if not module or module in seen:
+            continue
+        seen.add(module)
+        try:
+            spec = importlib.util.find_spec(module)
+        except Exception:
+            continue
+        installed = [str(distribution.locate_file(name)) for name in (f"{module}/__init__.py", f"{module}.py")]
+        # What an editable installation imports is elsewhere, and none of these exists.
+        found = [file for file in installed if os.path.exists(file)]
+        if spec is None or not spec.origin or not os.path.exists(spec.origin) or not found:
+            continue
+        if not any(os.path.samefile(file, spec.origin) for file in found):
+            shadowed[module.replace("_", "-")] = spec.origin
+    return shadowed
+
+
 def _import_problem() -> str | None:
     """Import torch; return the error, or None. A damaged installation raises exceptions of any class."""
     try:
@@ -87,6 +116,7 @@ def _description(*, sim: bool) -> dict[str, object]:
         "executable": sys.executable,
         "platform": platform.platform(),
         "versions": _versions(),
+        "shadowed": _shadowed(),
         "torch": problem,
         "cuda": {"count": count, "absent": why_no_cuda},
         "sim": _sim() if sim else None,
