@@ -12,7 +12,7 @@ from pathlib import Path
 
 from repros import inside
 from repros.engine.causes import is_machine_error
-from repros.engine.launch.environ import told
+from repros.engine.launch.environ import shell_notes
 from repros.engine.launch.inherited import is_of_the_machine
 from repros.engine.launch.patience import NoAnswerError, wait_for_answer
 from repros.engine.probe_cache import ProbeOutput, cached_output
@@ -195,7 +195,7 @@ def _environment(python: Path, stack: str | None, answer: ProbeOutput) -> Enviro
         counts[Device.SIM] = sys.maxsize
     else:
         absent[Device.SIM] = sim["absent"] if isinstance(sim, dict) else "the simulated accelerator was not requested"
-    notes = (*told(on_stack=stack is not None), *_shadowed(answer.get("shadowed")))
+    notes = (*shell_notes(on_stack=stack is not None), *_shadowed(answer.get("shadowed")))
     return Environment(name, python, str(answer["python"]), versions, counts, absent, stack=stack, notes=notes)
 
 

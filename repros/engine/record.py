@@ -100,8 +100,7 @@ class RecordLine(TypedDict):
 
 def line(result: CellResult) -> RecordLine:
     """Return the record line of a result."""
-    cell, observation = result.cell, result.observation
-    environment, expectation = cell.environment, cell.expectation
+    cell, observation, expectation = result.cell, result.observation, result.cell.expectation
     return {
         "schema": SCHEMA,
         "repro": cell.repro.id,
@@ -110,14 +109,8 @@ def line(result: CellResult) -> RecordLine:
         "claim": cell.variant.claim,
         "strategy": cell.strategy,
         "device": cell.device.value,
-        "stack": {
-            "name": environment.name,
-            "own": environment.stack is None,
-            "python": environment.python_version,
-            "versions": _named_versions(result),
-            **({"notes": list(environment.notes)} if environment.notes else {}),
-        },
-        "platform": environment.platform or platform.platform(),
+        "stack": _stack(result),
+        "platform": cell.environment.platform or platform.platform(),
         "processes": cell.processes,
         "expected": {
             "outcome": expectation.outcome.value,
@@ -137,6 +130,17 @@ def line(result: CellResult) -> RecordLine:
         "processor": round(observation.processor, 2) if observation else None,
         "logs": str(observation.folder) if observation else None,
     }
+
+
+def _stack(result: CellResult) -> StackRecord:
+    environment = result.cell.environment
+    stack: StackRecord = {
+        "name": environment.name,
+        "own": environment.stack is None,
+        "python": environment.python_version,
+        "versions": _named_versions(result),
+    }
+    return {**stack, "notes": list(environment.notes)} if environment.notes else stack
 
 
 def _named_versions(result: CellResult) -> dict[str, str]:

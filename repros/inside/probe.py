@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import sys
+from typing import Any
 
 
 def _versions() -> dict[str, str]:
@@ -24,13 +25,22 @@ def _versions() -> dict[str, str]:
     return versions
 
 
+def _spec(module: str) -> Any:
+    """Return where Python would import a module from; None if it cannot say, as of a damaged installation."""
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(module)
+    except Exception:
+        return None
+
+
 def _shadowed() -> dict[str, str]:
     """Return the packages that Python does not import from where they are installed: name to the file that it imports.
 
     A copy earlier on the path, such as a checkout on `PYTHONPATH`, hides the release that the metadata names.
     """
     import importlib.metadata
-    import importlib.util
 
     shadowed: dict[str, str] = {}
     seen = set()
@@ -39,10 +49,7 @@ def _shadowed() -> dict[str, str]:
         if not module or module in seen:
             continue
         seen.add(module)
-        try:
-            spec = importlib.util.find_spec(module)
-        except Exception:
-            continue
+        spec = _spec(module)
         installed = [str(distribution.locate_file(name)) for name in (f"{module}/__init__.py", f"{module}.py")]
         # What an editable installation imports is elsewhere, and none of these exists.
         found = [file for file in installed if os.path.exists(file)]
@@ -93,12 +100,7 @@ def _sim() -> dict[str, str | None]:
 
 def _where() -> dict[str, object]:
     """Return the cache key of a description: the interpreter, its `sys.path`, and the file of torch."""
-    import importlib.util
-
-    try:
-        torch = importlib.util.find_spec("torch")
-    except Exception:
-        torch = None
+    torch = _spec("torch")
     return {
         "version": sys.version,
         "executable": sys.executable,

@@ -55,10 +55,7 @@ def test_nothing_is_announced_of_an_interpreter_that_is_not_there(environment: M
     assert [str(python) in line for line in said] == [True]
 
 
-TORCH = (
-    "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: False)\n"
-    "__version__ = '2.13.0+cpu'\n"
-)
+TORCH = "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: False)\n__version__ = '2.13.0+cpu'\n"
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def for_device(device: Device, processes: int, *, on_stack: bool) -> dict[str, s
     return kept | ours
 
 
-def told(*, on_stack: bool) -> tuple[str, ...]:
+def shell_notes(*, on_stack: bool) -> tuple[str, ...]:
     """Return what a reader of results must know about the user's environment variables, one sentence each."""
     set_here = {*_ALWAYS, "CUDA_VISIBLE_DEVICES"}
     return notes(os.environ, set_here, on_stack=on_stack)

@@ -1,6 +1,6 @@
 """The environment variables that jobs inherit from the user's shell, and those among them that change results.
 
-A stack is one set of versions, whose results must not depend on the shell: its jobs inherit only what this module lists.
+A stack is one set of versions, and the shell must not change its results: its jobs inherit only what is listed here.
 A job in the user's own environment inherits everything but the variables of launchers, and the result names those that
 change what a library does.
 
@@ -54,9 +54,7 @@ _OF_THE_MACHINE_AND_NAMED = {
     "libraries of the machine, without which a driver or a compiler's library may be missing": (
         r"LD_LIBRARY_PATH|NIX_LD(_\w+)?|DYLD_FALLBACK_LIBRARY_PATH"
     ),
-    "the transports of NCCL that work on this machine": (
-        r"NCCL_(P2P|SHM|IB|NVLS|CUMEM|NET|CONF_FILE|TOPO_FILE)\w*"
-    ),
+    "the transports of NCCL that work on this machine": (r"NCCL_(P2P|SHM|IB|NVLS|CUMEM|NET|CONF_FILE|TOPO_FILE)\w*"),
 }
 """What a stack's job inherits although it may change a result, which therefore names it."""
 
@@ -115,9 +113,9 @@ def notes(variables: Mapping[str, str], replaced: Collection[str], *, on_stack: 
     )
     kept = inherited(variables, on_stack=on_stack)
     left_out, in_effect = ([name for name in changing if (name in kept) is is_kept] for is_kept in (False, True))
-    told = []
+    sentences = []
     if left_out:
-        told.append(f"left out of your environment variables: {', '.join(left_out)}")
+        sentences.append(f"left out of your environment variables: {', '.join(left_out)}")
     if in_effect:
-        told.append(f"in effect, and may change results: {', '.join(in_effect)}")
-    return tuple(told)
+        sentences.append(f"in effect, and may change results: {', '.join(in_effect)}")
+    return tuple(sentences)
