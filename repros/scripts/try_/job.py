@@ -124,7 +124,7 @@ def device_of(task: Task) -> Device:
 
 def _environ(task: Task, environment: Environment, folder: Path, workdir: Path) -> dict[str, str]:
     options = task.options
-    variables = for_device(device_of(task), options.ranks)
+    variables = for_device(device_of(task), options.ranks, on_stack=False)
     # Programs that it starts by name, `torchrun` or `python`, are then those of the environment.
     variables["PATH"] = contract.path_with(str(environment.python.parent), variables.get("PATH", os.defpath))
     environ = script_environ(variables, workdir, network=not task.sandbox.network, gpus=options.gpus)

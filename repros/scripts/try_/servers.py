@@ -46,8 +46,8 @@ class SandboxServers(Servers):
         super().close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _start(self, job: Job, devices: int, log: Path) -> Server:
-        variables = for_device(job.device, devices)
+    def _start(self, job: Job, log: Path) -> Server:
+        variables = for_device(job.device, job.ranks, on_stack=False)
         environ = script_environ(variables, self.folder, network=self._network, gpus=self._gpus)
         return Server(
             job.python, _PROGRAM, job.modules, environ, log, workdir=self.folder, report_progress=self._report_progress
