@@ -168,6 +168,7 @@ ALLOWED = {
     ("scripts/try_/command.py", "_walk"): "the user's files, before a run",
     ("scripts/try_/links.py", "find_leaving"): "the user's files, before a run",
     ("scripts/try_/needs.py", "_top_levels"): "the files of an environment, which no script may change",
+    ("scripts/try_/orphans.py", "_all_processes"): "/proc",
     ("scripts/try_/script.py", "digest"): "the user's files, before a run",
     ("scripts/try_/script.py", "copy_to"): "writes the script into a new folder, before a run",
     ("scripts/try_/script.py", "_find_local"): "the user's files, before a run",
