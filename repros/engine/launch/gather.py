@@ -33,6 +33,8 @@ _MOST_READ = 10_000_000
 _MOST_OF_RUN = 60_000_000
 """Bytes of the events of all processes."""
 _MOST_PROCESSES = 4_000
+_OF_SIGNALS = 128
+"""Exit codes from here on are those of shells for signals."""
 _LARGEST = 2**63
 """An integer in an event that is not smaller is damaged."""
 _PID = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -227,7 +229,8 @@ def _ending(trace: Trace, status: int | None, timeline: Timeline, stacks: str) -
         event if event and event["time"] <= cutoff else None
         for event in (trace.raised, trace.finished, trace.exit, trace.interrupted)
     )
-    if interrupted and all(interrupted["time"] < event["time"] for event in (raised, finished) if event):
+    is_first = interrupted and all(interrupted["time"] < event["time"] for event in (raised, finished) if event)
+    if interrupted and is_first and not _is_of_script(status):
         return interrupted["time"], {"ending": Ending.SIGNALLED, "signal": interrupted["signal"]}
     if raised is not None:
         return raised["time"], {"ending": Ending.RAISED, "chain": _chain(raised)}
@@ -243,9 +246,22 @@ def _ending(trace: Trace, status: int | None, timeline: Timeline, stacks: str) -
     if trace.pid in timeline.stopped or too_late:
         return None, {"ending": Ending.TIMED_OUT if timeline.deadline else Ending.STOPPED}
     if left is not None:
-        code = left.get("code")
+        code = _code(left, status)
         return left["time"], {"ending": Ending.EXITED if code else Ending.RETURNED, "code": code}
     return None, _ending_without_event(status, stacks)
+
+
+def _is_of_script(status: int | None) -> bool:
+    """Return whether an exit code is one that neither an interruption, nor a launcher or shell that saw one, gives."""
+    return status is not None and 1 < status < _OF_SIGNALS
+
+
+def _code(left: Mapping[str, Any], status: int | None) -> int | None:
+    """Return the code of a call of `os._exit`; the exit status wins if the two disagree."""
+    code = left.get("code")
+    if status is not None and status >= 0 and not (isinstance(code, int) and code % 256 == status):
+        return status
+    return code if isinstance(code, int) else None
 
 
 def _ending_without_event(status: int | None, stacks: str) -> dict[str, Any]:

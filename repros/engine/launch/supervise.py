@@ -71,15 +71,8 @@ def run(job: Job, folder: Path, start: Start, launch: Launch, stop: threading.Ev
         reason = "the hook did not start" if timeline.deadline is None else "it had not begun at its deadline"
         return broken(f"no process of the cell wrote any event: {reason}")
     seconds = time.monotonic() - started
-    return Observation(
-        gathered.processes,
-        seconds,
-        folder,
-        launch=launch,
-        leftovers=leftovers,
-        deadlock=timeline.deadlock,
-        damaged=gathered.damaged,
-    )
+    processes, damaged = gathered.processes, gathered.damaged
+    return Observation(processes, seconds, folder, launch, None, leftovers, timeline.deadlock, damaged)
 
 
 def _run(job: Job, folders: RunFolders, start: Start, stop: threading.Event) -> tuple[Timeline, MainProcess, int]:

@@ -101,6 +101,13 @@ INTERRUPT, TERM = (event("interrupted", signal=name) for name in ("SIGINT", "SIG
             ("rank 0", "signalled", "SIGINT"),
         ),
         ([start(), INTERRUPT], 1, ("rank 0", "signalled", "SIGINT")),
+        # the exit status, which the engine has seen, wins over what a script may have written
+        ([start(), INTERRUPT], 3, ("rank 0", "exited", 3)),
+        ([start(), INTERRUPT, event("finished", 3.0)], 3, ("rank 0", "exited", 3)),
+        ([start(), INTERRUPT], 130, ("rank 0", "signalled", "SIGINT")),
+        ([start(), event("exit", code=4)], 3, ("rank 0", "exited", 3)),
+        ([start(), event("exit", code="x")], 3, ("rank 0", "exited", 3)),
+        ([start(), event("exit", code=-1)], 255, ("rank 0", "exited", -1)),
         (
             [start(), event("raised", chain=CHAIN), {**INTERRUPT, "time": 3.0}],
             1,
