@@ -106,6 +106,7 @@ def make_job(
         script=script,
         environ=environ,
         deadline=task.limits.seconds,
+        main_pid=sandbox.MAIN_PID if task.sandbox.processes else None,
         ranks=options.ranks,
         device=device_of(task),
         workdir=workdir,

@@ -31,7 +31,7 @@ class SandboxSettings(TypedDict):
     """The settings of :mod:`repros.scripts.try_.inside.sandbox`."""
 
     isolate: list[str]
-    """What to isolate the process from: `network`, `system`, `files`, `calls`."""
+    """What to isolate the process from: `network`, `system`, `processes`, `files`, `calls`."""
     memory: int
     """Bytes of each process."""
     file_size: int
@@ -62,6 +62,8 @@ class Sandbox:
     """Whether it can read only the system's files and its own."""
     system: bool
     """Whether it has mounts, devices and shared memory of its own."""
+    processes: bool
+    """Whether it sees and reaches its own processes alone, which die together."""
     calls: bool
     """Whether system calls that reach beyond it are refused."""
     problems: Mapping[str, str]

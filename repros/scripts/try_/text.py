@@ -35,6 +35,7 @@ def format_warning(task: Task, width: int) -> str:
     actions = {
         "network": "take its network away",
         "system": "give it mounts, devices and shared memory of its own",
+        "processes": "hide other processes",
         "files": "hide your files",
         "calls": "refuse it system calls",
     }
