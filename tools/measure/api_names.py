@@ -155,14 +155,22 @@ def _bases(name: str, classes: Mapping[str, ast.ClassDef], depth: int = 0) -> It
 
 
 def _attributes(node: ast.ClassDef) -> Iterator[str]:
-    """Yield what a class defines and what each object has: the assignments of `__init__` outside of branches."""
+    """Yield what a class defines, and what `__init__` gives each object; `~name` is what else it assigns."""
     yield from _module_names(ast.Module(node.body, []), ".")
     init = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
-    for statement in init.body if init else ():
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        for target in targets:
-            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
-                yield target.attr
+    always = {name for statement in (init.body if init else ()) for name in _assigned(statement)}
+    yield from always
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Assign | ast.AnnAssign):
+            yield from (f"{_FOREIGN}{name}" for name in _assigned(inner))
+
+
+def _assigned(statement: ast.AST) -> Iterator[str]:
+    """Yield the attributes of `self` that a statement assigns."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for target in targets:
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            yield target.attr
 
 
 def _arguments(chain: Iterable[ast.ClassDef]) -> set[str]:
