@@ -1,7 +1,7 @@
 """What an issue without an error reports: the symptom, and a change of release after which it began.
 
-`symptoms.toml` has the symptoms, each with documented failures that show it. A symptom has many causes, so none of
-these failures is more than possible.
+The tables in `symptoms/` have the symptoms, each with its causes and documented failures that show it. A symptom has
+many causes, so none of these is more than possible.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path
 from packaging.version import Version
 
 from repros.diagnose.issue.issue import Issue
+from repros.diagnose.messages.family import Cause, read_causes
 from repros.model.packages import canonical_name
 
-FILE = Path(__file__).with_name("symptoms.toml")
+FOLDER = Path(__file__).with_name("symptoms")
 _LONGEST_SENTENCE = 200
 _LIBRARIES = (
     *("torch", "pytorch", "lightning", "pytorch[- ]lightning", "transformers", "accelerate", "trl", "peft", "datasets"),
@@ -62,6 +63,10 @@ class Symptom:
     """How to distinguish its causes."""
     next: tuple[str, ...]
     """Commands, with `{script}` for the program."""
+    causes: tuple[Cause, ...] = ()
+    """In the order in which public threads have them."""
+    is_general: bool = False
+    """Whether it is tried after those that are not."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +90,23 @@ class Upgrade:
 
 @cache
 def load_symptoms() -> tuple[Symptom, ...]:
-    """Return the symptoms, the most specific first."""
-    tables = tomllib.loads(FILE.read_text("utf-8"))
-    return tuple(
-        Symptom(
+    """Return the symptoms: the specific ones in the order of files and tables, then the general ones."""
+    symptoms = [symptom for file in sorted(FOLDER.glob("*.toml")) for symptom in _read_file(file)]
+    return tuple(sorted(symptoms, key=lambda symptom: symptom.is_general))
+
+
+def _read_file(file: Path) -> Iterator[Symptom]:
+    for name, table in tomllib.loads(file.read_text("utf-8")).items():
+        yield Symptom(
             name,
             table["title"],
             tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in table["patterns"]),
             tuple(table["ids"]),
             table["check"],
             tuple(table["next"]),
+            read_causes(table.get("causes", ())),
+            table.get("general", False),
         )
-        for name, table in tables.items()
-    )
 
 
 def find_symptom(issue: Issue) -> ReportedSymptom | None:
@@ -108,6 +117,21 @@ def find_symptom(issue: Issue) -> ReportedSymptom | None:
                 if found := pattern.search(text):
                     return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
     return None
+
+
+def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Sequence[Cause]]:
+    """Return the causes that an issue does not exclude: those of which it names something, and the others.
+
+    Both are in the order in which public threads have them.
+    """
+    text = "\n".join((issue.title, issue.seen, issue.code.source if issue.code else "", *issue.printed.seen))
+
+    def has(expressions: Iterable[str]) -> bool:
+        return any(re.search(expression, text, re.IGNORECASE) for expression in expressions)
+
+    possible = [cause for cause in symptom.causes if not has(cause.unless)]
+    named = [cause for cause in possible if has(cause.evidence)]
+    return named, [cause for cause in possible if cause not in named]
 
 
 def find_upgrade(issue: Issue) -> Upgrade | None:

@@ -55,6 +55,36 @@ def _matmul(groups: Words, _: str) -> Words:
     return _flags(flattened=is_flattened)
 
 
+def _invalid_gradient(groups: Words, _: str) -> Words:
+    """Return whether the function is the program's own or an extension's: torch's are named as `SliceBackward0`."""
+    function = groups.get("function", "")
+    return _flags(
+        own=function.startswith("_")
+        or not function.rstrip("0123456789").endswith("Backward")
+        or function[-8:] == "Backward"
+    )
+
+
+_TRAINERS_OWN = {
+    "num_items_in_batch",
+    "start_time",
+    "trial",
+    "ignore_keys",
+    "logits_to_keep",
+    "cache_position",
+    "max_depth",
+}
+"""Arguments that newer trainers and generation loops pass to methods that programs override."""
+
+
+def _argument(groups: Words, _: str) -> Words:
+    name, call = groups["name"], groups["call"].rpartition(".")[2]
+    if name in _TRAINERS_OWN:
+        return {"override": name}
+    is_column = call == "forward" and name in {"text", "label", "prompt", "messages", "token_type_ids", "idx", "id"}
+    return {"column": name} if is_column else {}
+
+
 _WIDEST = 16_384
 """Features of a layer that is no flattened image; wider ones are rare."""
 
@@ -189,6 +219,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
     "expand-size": Derivation(_expand, ("limit",)),
     "inplace-modified": Derivation(_inplace, ("changes", "weight")),
     "input-weight-type": Derivation(_input_type, ("model_on_cpu", "input_on_cpu", "dtypes_differ")),
+    "invalid-gradient": Derivation(_invalid_gradient, ("own",)),
     "layer-norm-shape": Derivation(_layer_norm, ("channels_first",)),
     "loss-batch-sizes": Derivation(_loss_batches, ("ratio",)),
     "loss-target-size": Derivation(_loss_sizes, ("last_one", "class_numbers")),
@@ -203,6 +234,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
     ),
     "state-dict-sizes": Derivation(compare_sizes, ("count", "empty", "vocabulary", "head", "many")),
     "target-out-of-bounds": Derivation(_target_bounds, ("negative", "grey")),
+    "unexpected-argument": Derivation(_argument, ("override", "column")),
     "view-size": Derivation(_view, ("first", "batch")),
 }
 """By the family's name."""

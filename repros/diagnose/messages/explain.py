@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from repros.diagnose.match.failures import ChainLink, LogFailure
 from repros.diagnose.match.user_frames import UserFrame, own_frames
+from repros.diagnose.messages.api_changes import change_words
 from repros.diagnose.messages.derived import derive
 from repros.diagnose.messages.family import Cause, MessageFamily, load_families
 from repros.model import Raised
@@ -139,6 +140,8 @@ def _explain(failure: LogFailure, log: Lines, families: Sequence[MessageFamily],
     frames = own_frames(failure)
     script = _script_of(frames)
     words = {"script": script, **(_read_log(family, log) if family else {}), **groups}
+    if family and family.area == "names":
+        words |= change_words(words, log)
     return Explanation(
         failure,
         link,
@@ -203,6 +206,8 @@ def _causes(
     texts += [frame for link in failure.links for frame in link.raised.frames]
     causes: list[tuple[bool, PossibleCause]] = []
     for cause in family.causes:
+        if any(re.search(pattern, text) for pattern in cause.unless for text in texts):
+            continue
         filled = tuple(_fill_all((cause.text, cause.fix, cause.check), words))
         if len(filled) == 3:  # noqa: PLR2004 - a cause with a word that the message lacks is left out
             text, fix, check = filled

@@ -41,6 +41,8 @@ class Cause:
     `file:line function`."""
     when: str = ""
     """A named group of the message, or a word that `derived` adds; the cause is likely if the message has it."""
+    unless: tuple[str, ...] = ()
+    """Expressions; it is not this cause if one is found where `evidence` is searched."""
     threads: tuple[str, ...] = ()
     """Public threads with this cause."""
 
@@ -108,7 +110,12 @@ def _read_file(file: Path) -> Iterator[MessageFamily]:
         )
 
 
-def _causes(value: Any) -> tuple[Cause, ...]:
+def read_causes(value: Any) -> tuple[Cause, ...]:
+    """Return the causes of a family or a symptom.
+
+    Raises:
+        ReprosError: a cause has an unknown, missing or wrong key.
+    """
     return tuple(Cause(**parse_table("a cause", item, _CAUSE)) for item in value)
 
 
@@ -121,6 +128,7 @@ _CAUSE: Mapping[str, Key] = {
     "fix": Key("the change that removes the cause", text, required=True),
     "check": Key("what to run or print to recognise the cause", text),
     "evidence": _list("regular expressions", expression),
+    "unless": _list("regular expressions", expression),
     "when": Key("the name of a group", text),
     "threads": _list("addresses of public threads"),
 }
@@ -128,7 +136,7 @@ _FAMILY: Mapping[str, Key] = {
     "title": Key("what the words say, without a full stop", text, required=True),
     "fault": Key("one of: program, configuration, machine, another rank", Fault, required=True),
     "patterns": Key("a list of regular expressions with named groups", list_of(expression, empty=False), required=True),
-    "causes": Key("tables [[NAME.causes]] with text, fix, check", _causes, required=True),
+    "causes": Key("tables [[NAME.causes]] with text, fix, check", read_causes, required=True),
     "classes": _list("exception classes by their last name"),
     "facts": _list("sentences with groups in braces"),
     "log": _list("regular expressions with named groups", expression),

@@ -9,7 +9,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from repros.diagnose.issue import Issue, read_issue
-from repros.diagnose.issue.symptoms import ReportedSymptom, Upgrade, find_symptom, find_upgrade, rank_by_words
+from repros.diagnose.issue.symptoms import (
+    ReportedSymptom,
+    Upgrade,
+    find_symptom,
+    find_upgrade,
+    possible_causes,
+    rank_by_words,
+)
 from repros.model import Repro
 from repros.model.affected import affected_text
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
@@ -19,6 +26,7 @@ from repros.scripts.triage.script_uses import FailureUses
 
 _MOST_VERSIONS = 8
 _MOST_FAILURES = 3
+_MOST_CAUSES = 3
 _MESSAGE = re.compile(r"(?<![\w.])(?P<message>[A-Za-z_][\w.]*(?:Error|Exception): ?(?=\S)[^`\n]{3,400})")
 """An exception's class and message within a sentence, to the end of its quote or line."""
 _NO_SYMPTOM = "It began with another release"
@@ -121,15 +129,20 @@ def _by_symptom(
 
 
 def _reported_sections(reported: ReportedSymptom, issue: Issue, listed: Iterable[ListedFailure]) -> Iterator[Section]:
-    """Yield the sentence with the symptom, the documented failures that show it, and what distinguishes them."""
+    """Yield the sentence with the symptom, what distinguishes its causes, and the documented failures that show it."""
+    symptom = reported.symptom
+    named, others = possible_causes(symptom, issue)
     yield Section("reported", (reported.sentence,), most_lines=2)
+    yield Section("check", (named[0].check if named and named[0].check else symptom.check,), most_lines=2)
+    for cause in (*named, *others)[:_MOST_CAUSES]:
+        yield Section("possible", (f"{cause.text}: {cause.fix}",), most_lines=2)
     text = f"{issue.title}\n{issue.seen}".lower()
-    named = [one for one in listed if one.id in reported.symptom.ids and _concerns(one, text, issue)]
-    order = {id_: at for at, id_ in enumerate(reported.symptom.ids)}
+    named = [one for one in listed if one.id in symptom.ids and _concerns(one, text, issue)]
+    order = {id_: at for at, id_ in enumerate(symptom.ids)}
     shown = rank_by_words([(one.id, one.title) for one in sorted(named, key=lambda one: order[one.id])], text)
     if shown:
-        yield Section("possible", tuple(f"{id_} {title}" for id_, title in shown[:_MOST_FAILURES]), most_lines=4)
-    yield Section("check", (reported.symptom.check,), most_lines=2)
+        label = "near" if symptom.causes else "possible"
+        yield Section(label, tuple(f"{id_} {title}" for id_, title in shown[:_MOST_FAILURES]), most_lines=4)
 
 
 def _concerns(failure: ListedFailure, text: str, issue: Issue) -> bool:

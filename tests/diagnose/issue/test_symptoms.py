@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from repros.diagnose.issue import read_issue
-from repros.diagnose.issue.symptoms import Upgrade, find_symptom, find_upgrade, load_symptoms, rank_by_words
+from repros.diagnose.issue.symptoms import (
+    Upgrade,
+    find_symptom,
+    find_upgrade,
+    load_symptoms,
+    possible_causes,
+    rank_by_words,
+)
 from tests.package_catalogue import load
 
 SENTENCES = {
-    "resume": "After resuming from a checkpoint the learning rate is wrong.",
+    "checkpoint-size": "The saved checkpoint is empty, it has only 2 KB.",
+    "not-saved": "ModelCheckpoint does not save the best model.",
+    "tied-weights": "After saving, lm_head and the embeddings are no longer equal, so tie_word_embeddings is broken.",
+    "dtype-loaded": "from_pretrained loads the weights as float32.",
+    "metrics-ranks": "With 4 GPUs the validation accuracy is lower than on one device because of DDP.",
+    "eval-differs": "The evaluation loss differs from the training loss on the same data after each epoch.",
+    "reproducible": "Two runs with the same seed differ.",
+    "never-stops": "After fine-tuning the model never stops generating.",
+    "generated-nonsense": "After merge_and_unload the model writes gibberish.",
+    "adapter-without-effect": "The LoRA adapter has no effect on the answers.",
+    "padding": "Batched generation gives wrong answers with left padding.",
+    "chat-template": "The chat template is applied twice, so there is a double BOS.",
+    "hang-preprocessing": "dataset.map with num_proc=8 hangs at 99%.",
+    "hang-saving": "Training gets stuck when it saves a checkpoint.",
+    "hang-epoch-end": "At the end of the first epoch rank 1 hangs.",
+    "hang-workers": "The DataLoader hangs with num_workers=4.",
+    "memory-evaluation": "Out of memory during evaluation, while training is fine.",
+    "memory-saving": "OOM while saving the optimizer.",
+    "memory-host": "The CPU memory grows until the job is killed.",
+    "memory-grows": "GPU memory increases with each step.",
+    "slow-compiled": "torch.compile recompiles in every step.",
+    "slow": "Training is much slower on two GPUs.",
+    "packing": "With packing=True the loss is higher.",
+    "compiled": "With torch.compile the output is another one.",
+    "reward-constant": "In GRPO the reward stays at zero.",
+    "masked-labels": "All labels are -100 with assistant_only_loss.",
+    "loss-zero": "The training loss is 0.0 from the first step on.",
+    "masked-by-checkpointing": "Gradient checkpointing gives wrong gradients.",
+    "resume": "After resuming from a checkpoint the loss is wrong.",
     "accumulation": "The grad norm with gradient accumulation of 4 is four times as large.",
     "first-nan": "From step 200 on the loss is NaN.",
-    "hang": "At the end of the first epoch rank 1 hangs.",
-    "memory": "After some epochs CUDA runs out of memory.",
-    "ranks": "With DDP on 2 GPUs the parameters of the ranks differ.",
-    "checkpoint-weights": "The saved adapter has the wrong weights.",
     "scheduler": "The learning rate stays constant, the scheduler is ignored.",
-    "metrics": "The validation accuracy is always zero.",
+    "checkpoint-weights": "The saved model has the wrong weights.",
+    "metrics": "The F1 is always zero.",
     "data": "Every worker yields the same batches.",
+    "hang": "Rank 1 hangs in an all_reduce.",
+    "ranks": "With DDP on 2 GPUs the parameters of the ranks differ.",
+    "memory": "CUDA runs out of memory.",
     "not-learning": "The loss does not decrease, whatever the optimizer.",
-    "compiled": "With torch.compile the output is another one.",
     "loss-changed": "The loss is three times higher than in the paper.",
 }
+"""In the order in which they are tried."""
 
 
 def test_each_symptom_is_found_by_its_words() -> None:
     found = {name: find_symptom(read_issue(f"# A question\n\n{text}\n")) for name, text in SENTENCES.items()}
     assert {name: one and one.symptom.name for name, one in found.items()} == {name: name for name in SENTENCES}
-    assert {symptom.name for symptom in load_symptoms()} == SENTENCES.keys()
+    assert [symptom.name for symptom in load_symptoms()] == [*SENTENCES]
     assert all(one and one.sentence.rstrip(".") == SENTENCES[name].rstrip(".") for name, one in found.items())
 
 
@@ -47,6 +85,47 @@ def test_the_failures_of_a_symptom_are_in_the_catalogue_and_not_twice() -> None:
         assert len({*symptom.ids}) == len(symptom.ids)
         assert symptom.check
         assert symptom.next
+
+
+def test_each_cause_has_a_fix_and_a_public_thread() -> None:
+    causes = [cause for symptom in load_symptoms() for cause in symptom.causes]
+    assert all(symptom.causes for symptom in load_symptoms())
+    assert [cause.text for cause in causes if not cause.fix or not cause.threads] == []
+    assert all(thread.startswith("https://github.com/") for cause in causes for thread in cause.threads)
+
+
+LOSS_ZERO = next(symptom for symptom in load_symptoms() if symptom.name == "loss-zero")
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("The loss is 0.0 and grad_norm is nan in fp16.", "the real loss is NaN"),
+        ("The loss is 0.0 since I use a collator with a response template.", "all labels are masked"),
+        ("The loss is 0.0 suddenly, from step 300 on.", "the weights are not finite"),
+    ],
+)
+def test_the_words_of_a_report_choose_among_the_causes(text: str, first: str) -> None:
+    named, others = possible_causes(LOSS_ZERO, read_issue(f"# A question\n\n{text}\n"))
+    assert [cause.text.startswith(first) for cause in named] == [True]
+    assert len(named) + len(others) == len(LOSS_ZERO.causes)
+
+
+def test_a_cause_that_the_report_excludes_is_left_out() -> None:
+    nan = next(symptom for symptom in load_symptoms() if symptom.name == "first-nan")
+    named, others = possible_causes(nan, read_issue("# NaN in fp16\n\nThe loss is NaN in fp16, and also with fp32.\n"))
+    assert not [cause for cause in (*named, *others) if cause.text.startswith("float16")]
+
+
+TITLES = tomllib.loads((Path(__file__).parent / "symptom_titles.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "thread", TITLES["thread"], ids=lambda thread: thread["source"].removeprefix("https://github.com/")
+)
+def test_the_title_of_a_public_thread_has_its_symptom(thread: dict[str, str]) -> None:
+    found = find_symptom(read_issue(f"# {thread['title']}\n\nThat is all.\n"))
+    assert (found.symptom.name if found else "none") == thread["symptom"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.messages import Explanation, MessageFamily, explain, load_families
+from repros.diagnose.messages.api_changes import WORDS
 from repros.diagnose.messages.derived import DERIVATIONS
 from repros.diagnose.messages.family import required_literal
 from tests.diagnose.messages.family_logs import FamilyLog, read_logs
@@ -71,7 +72,8 @@ def test_every_pattern_has_a_literal(family: MessageFamily) -> None:
 def test_a_text_has_only_words_of_its_family(family: MessageFamily) -> None:
     patterns = (*family.patterns, *family.log)
     derived = DERIVATIONS[family.name].words if family.name in DERIVATIONS else ()
-    groups = {"script", *derived}.union(*(re.compile(text).groupindex for text in patterns))
+    changed = WORDS if family.area == "names" else ()
+    groups = {"script", *derived, *changed}.union(*(re.compile(text).groupindex for text in patterns))
     assert {name for text in texts(family) for _, name, _, _ in Formatter().parse(text) if name is not None} <= groups
     assert {cause.when for cause in family.causes} <= {"", *groups}
 
