@@ -68,9 +68,9 @@ def try_script(
     your tokens, the network or your files, where the system supports that. The outcome on each stack is an exception
     with its signature, a hang (with each rank's wait location), or a clean exit.
 
-    Dependencies are read from the PEP 723 block and the imports of SCRIPT. A stack that lacks one is skipped, and the
-    missing packages are listed. No package is added to a stack without --with, which changes packages of the stack: it prints the
-    changes first and caches the environment.
+    Dependencies are read from the PEP 723 block and the imports of SCRIPT. A stack that lacks one is skipped, and
+    the missing packages are listed. No package is added to a stack without --with, which changes packages of the
+    stack: it prints the changes first and caches the environment.
 
     With --from-issue and without --stack, it runs on the releases that the issue states, on the nearest stack, and on
     current, and each run is compared with the exception, the output or the hang that the issue reports: `as reported`,

@@ -1,1 +1,1 @@
-"""Commands that run the script or the report of a user: `repros triage`, `repros try`, `repros reduce`, `repros bisect`."""
+"""Commands on the script or the report of a user: `repros triage`, `repros try`, `repros reduce`, `repros bisect`."""
