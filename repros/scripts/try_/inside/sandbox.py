@@ -173,7 +173,7 @@ def isolate_system(settings: dict[str, Any]) -> None:
     _mount(None, "/", None, _REC | _PRIVATE)
     own = [path for path in settings["writable"] if path != "/dev" and Path(path).exists()]
     for path in own:
-        _mount(path, path, None, _BIND | _REC)
+        _mount(settings["replaced"].get(path, path), path, None, _BIND | _REC)
     _mount_devices()
     _set_read_only("/", 1)
     for path in (*own, "/dev"):
