@@ -34,7 +34,9 @@ class SandboxSettings(TypedDict):
     isolate: list[str]
     """What to isolate the process from: `network`, `system`, `processes`, `files`, `calls`."""
     memory: int
-    """Bytes of each process."""
+    """Bytes of private memory of each process."""
+    shared_memory: int
+    """Bytes that all processes share."""
     file_size: int
     """Bytes of each file that it writes."""
     readable: list[str]
@@ -75,6 +77,7 @@ class Sandbox:
     def settings(
         self,
         limits: Limits,
+        ranks: int,
         interpreters: Iterable[Path],
         writable: Iterable[Path],
         replaced: Mapping[Path, Path] = MappingProxyType({}),
@@ -83,6 +86,7 @@ class Sandbox:
 
         Args:
             limits: its limits.
+            ranks: the number of processes that share memory.
             interpreters: the interpreters whose environments it may read.
             writable: the folders that it may change.
             replaced: folders that it may change, too, with those that it sees there if the system can do that.
@@ -92,6 +96,7 @@ class Sandbox:
         return {
             "isolate": [name for name in sandbox.ISOLATIONS if getattr(self, name)],
             "memory": limits.memory,
+            "shared_memory": limits.memory * ranks,
             "file_size": limits.file_size,
             "readable": list(map(str, readable)),
             "writable": [*map(str, (*writable, *replaced)), "/dev"],
@@ -106,7 +111,7 @@ def find_sandbox(*, network: bool) -> Sandbox:
         network: whether the script may use the network.
     """
     wanted = [name for name in sandbox.ISOLATIONS if name != "network" or not network]
-    settings = {"isolate": wanted, "readable": [], "writable": [], "replaced": {}}
+    settings = {"isolate": wanted, "shared_memory": 2**20, "readable": [], "writable": [], "replaced": {}}
     try:
         tested = subprocess.run(
             [str(INTERPRETER), "-I", "-S", sandbox.__file__, json.dumps(settings)],
