@@ -92,8 +92,8 @@ def make_job(
     options, python = task.options, environment.python
     script = task.script.copy_to(workdir)
     interpreters = (python, Path(os.path.realpath(python)))
-    writable = (folder, workdir, *([servers.folder] if servers else []))
-    settings = task.sandbox.settings(task.limits, interpreters, writable)
+    own_folders = {servers.folder / name: workdir / name for name in (HOME, TEMPORARY)} if servers else {}
+    settings = task.sandbox.settings(task.limits, options.ranks, interpreters, (folder, workdir), own_folders)
     environ = _environ(task, environment, folder, workdir)
     if servers is not None:
         environ |= home_variables(servers.folder / HOME)

@@ -2,7 +2,7 @@
 
 A server has none of the user's environment variables, not even at its start, since a forked process shows those. The
 process that it forks enters the sandbox of `repros try` by itself (:mod:`repros.scripts.try_.inside.server`). All runs
-share one home, since libraries look it up when they are imported.
+have the home of the server, since libraries look it up when they are imported; each sees a folder of its own there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SandboxServers(Servers):
         """
         super().__init__(logs, report_progress)
         self.folder = Path(tempfile.mkdtemp(prefix="repros-"))
-        """The folder with the home folder of all runs."""
+        """The folder with the home folder and the temporary one of the servers, which every run replaces by its own."""
         for name in (HOME, TEMPORARY):
             (self.folder / name).mkdir()
         self._network, self._gpus = network, gpus

@@ -416,3 +416,46 @@ def test_a_chain_of_daemons_ends_with_the_script(
     assert found["status"] == "time limit"
     assert time.monotonic() - before < 60  # it was still computing after ten minutes
     assert not [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE]
+
+
+@needs_processes
+@pytest.mark.parametrize(
+    "take",
+    [
+        "held = mmap.mmap(-1, size); [held.write(bytes(2**20)) for _ in range(300)]",
+        "held = os.memfd_create('x'); os.posix_fallocate(held, 0, size)",
+        "held = mmap.mmap(-1, size); os.fork() or [held.write(bytes(2**20)) for _ in range(300)]",
+    ],
+)
+def test_shared_memory_has_a_limit(take: str, try_here: Try, write: Write) -> None:
+    write("hoard.py", f"import mmap, os, time\nsize = 300 << 20\n{take}\ntime.sleep(30)\n")
+    found = try_here("hoard.py", "--memory", "200MB", "--json", "--no-watch").stack
+    assert (found["status"], found["signature"]) == ("signal", "signal SIGKILL")
+    assert found["last_lines"] == ["repros: ended, since its shared memory is larger than --memory allows"]
+
+
+@needs_processes
+def test_shared_memory_below_the_limit_counts_once(try_here: Try, write: Write) -> None:
+    write(
+        "share.py",
+        """
+        import mmap, os, time
+        held = mmap.mmap(-1, 150 << 20)
+        for _ in range(150):
+            held.write(bytes(1 << 20))
+        for _ in range(3):
+            if os.fork() == 0:
+                sum(held[::4096])  # it has mapped all of it, too
+                time.sleep(1)
+                os._exit(0)
+        time.sleep(1.5)
+        """,
+    )
+    assert try_here("share.py", "--memory", "200MB", "--json", "--no-watch").stack["status"] == "clean"
+
+
+@needs_system
+def test_files_in_shared_memory_have_a_limit(try_here: Try, write: Write) -> None:
+    write("fill.py", "with open('/dev/shm/x', 'wb') as file:\n    for _ in range(300): file.write(bytes(2**20))\n")
+    found = try_here("fill.py", "--memory", "200MB", "--json", "--no-watch").stack
+    assert found["signature"] == "OSError: [Errno 28] No space left on device"

@@ -7,7 +7,9 @@ SETTINGS is a JSON object, the fields of :class:`repros.scripts.try_.sandbox.San
 command starts inherit the sandbox. Without a command the program prints a JSON object with the isolations that this
 system cannot provide, and why.
 
-- Limits (`setrlimit`) on the memory of each process, on the size of each file, and no core dumps.
+- Limits (`setrlimit`) on the private memory of each process, on the size of each file, and no core dumps. The init of
+  the namespace below kills all when their shared memory is larger, or their files in memory (`memfd_create`), and
+  `/dev/shm` has a size.
 - No network: a network namespace of its own (`unshare`), with its loopback device up, over which the ranks still talk.
   With a user namespace, so that this needs no rights and leaves root none.
 - Mounts and memory of its own: a mount namespace in which all but its own folders is read-only, so that modes, owners
@@ -24,7 +26,7 @@ system cannot provide, and why.
   operations a filter does not see.
 
 Not restricted: sockets that other programs have in the file system (that of Docker, for example), processor time, the
-number of processes, and shared memory beyond that of the machine.
+number of processes, and segments of System V memory to which no process is attached.
 
 If an isolation that SETTINGS names cannot be provided, the program ends with `REFUSED`: nothing runs with less.
 
@@ -43,6 +45,8 @@ import signal
 import socket
 import struct
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -112,6 +116,10 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _ALLOW, _EPERM = 0x7FFF0000, 0x00050001  # linux/seccomp.h: SECCOMP_RET_ALLOW; SECCOMP_RET_ERRNO with EPERM
 
 
+_MEMORY_PERIOD = 0.25
+"""Seconds between two looks at the shared memory."""
+
+
 def limit(settings: dict[str, Any]) -> None:
     """Set the limits of this process and of those that it starts; a lower limit stays."""
     wanted = {
@@ -173,15 +181,15 @@ def isolate_system(settings: dict[str, Any]) -> None:
     _mount(None, "/", None, _REC | _PRIVATE)
     own = [path for path in settings["writable"] if path != "/dev" and Path(path).exists()]
     for path in own:
-        _mount(path, path, None, _BIND | _REC)
-    _mount_devices()
+        _mount(settings["replaced"].get(path, path), path, None, _BIND | _REC)
+    _mount_devices(settings["shared_memory"])
     _set_read_only("/", 1)
     for path in (*own, "/dev"):
         _set_read_only(path, 0)
     os.chdir(here)  # it was in the mount beneath
 
 
-def _mount_devices() -> None:
+def _mount_devices(shared_memory: int) -> None:
     """Mount a `/dev` with few devices, an own shared memory and own pseudo-terminals."""
     nodes = [path for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern)) if not path.is_symlink()]
     opened = [(path, path.is_dir(), os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in nodes]
@@ -197,7 +205,7 @@ def _mount_devices() -> None:
         Path("/dev", name).symlink_to(target)
     for name in ("shm", "pts"):
         Path("/dev", name).mkdir()
-    _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID, "mode=1777")  # noqa: S108 - a new one
+    _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID, f"mode=1777,size={shared_memory}")  # noqa: S108 - a new one
     _mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
 
 
@@ -213,7 +221,7 @@ def _set_read_only(path: str, value: int) -> None:
     _check(_libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, *arguments))
 
 
-def isolate_processes(_: dict[str, Any]) -> None:
+def isolate_processes(settings: dict[str, Any]) -> None:
     """Enter a PID namespace; return in its second process only, while this one waits for it and ends alike.
 
     Raises:
@@ -227,7 +235,7 @@ def isolate_processes(_: dict[str, Any]) -> None:
         return
     try:
         os.close(answers)
-        is_main = _begin_as_init(answer)
+        is_main = _begin_as_init(answer, settings["shared_memory"])
     except BaseException as error:
         os.write(answer, f"{error}".encode())
         os._exit(REFUSED)
@@ -251,11 +259,12 @@ def _wait_for_init(answers: int) -> None:
     os._exit(code)
 
 
-def _begin_as_init(answer: int) -> bool:
+def _begin_as_init(answer: int, shared_memory: int) -> bool:
     """Fork the command and return True there; reap processes until none is left.
 
     Args:
         answer: where to write the command's wait status.
+        shared_memory: bytes above which all processes are killed.
 
     Raises:
         OSError: there can be no `/proc` of its own.
@@ -270,6 +279,7 @@ def _begin_as_init(answer: int) -> bool:
         return True
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_supervise_memory, args=(shared_memory,), daemon=True).start()
     while True:
         try:
             pid, status = os.wait()
@@ -280,6 +290,44 @@ def _begin_as_init(answer: int) -> bool:
             _libc().prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)
             os.write(answer, str(status).encode())
             os.close(answer)
+
+
+def _supervise_memory(most: int) -> None:
+    """Kill all processes of the namespace but this one as soon as they use more shared memory."""
+    while True:
+        time.sleep(_MEMORY_PERIOD)
+        processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+        # The exact share of each takes the kernel longer to find than what all have mapped, which counts it repeatedly.
+        mapped = sum(_kilobytes(process / "status", b"RssShmem:") for process in processes) * 1024
+        if (mapped > most and _shared(processes) > most) or _files_in_memory(processes) > most:
+            sys.stderr.write("repros: ended, since its shared memory is larger than --memory allows\n")
+            sys.stderr.flush()
+            os.kill(-1, signal.SIGKILL)
+
+
+def _shared(processes: Iterable[Path]) -> int:
+    return sum(_kilobytes(process / "smaps_rollup", b"Pss_Shmem:") for process in processes) * 1024
+
+
+def _kilobytes(file: Path, name: bytes) -> int:
+    try:
+        return sum(int(line.split()[1]) for line in file.read_bytes().splitlines() if line.startswith(name))
+    except OSError:  # it has ended
+        return 0
+
+
+def _files_in_memory(processes: Iterable[Path]) -> int:
+    """Return the bytes of the files without a name on any file system that processes have open."""
+    sizes = {}
+    for process in processes:
+        try:
+            for opened in (process / "fd").iterdir():
+                if os.readlink(opened).startswith("/memfd:"):
+                    status = opened.stat()
+                    sizes[status.st_ino] = status.st_blocks * 512
+        except OSError:  # closed, or ended
+            continue
+    return sum(sizes.values())
 
 
 def filter_calls(_: dict[str, Any]) -> None:
