@@ -108,7 +108,7 @@ def _run(
     result = run_input(found, answer, places, RunRequest(*costly))
     if not comment:
         return _show(result.answer, as_json=as_json)
-    echo(result.comment("repros triage issue.md --run"), nl=False)
+    echo(result.comment("repros triage issue.md --run"))
     return ANSWERED if result.answer.certainty.is_answer else NOT_ANSWERED
 
 

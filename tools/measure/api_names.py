@@ -15,7 +15,7 @@ import subprocess
 import sys
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -122,17 +122,26 @@ def _structure(tree: ast.Module) -> Iterator[str]:
             )
 
 
-def _add_classes(names: dict[str, set[str]], package: str, trees: Iterable[ast.Module]) -> None:
+def _add_classes(names: dict[str, set[str]], package: str, trees: Collection[ast.Module]) -> None:
     classes = {node.name: node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     functions = {node.name: node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
     exports = {name for module, found in list(names.items()) if _EXPORTING.fullmatch(module) for name in found}
     wanted = _CLASSES.get(package) or re.compile(r"\w+(?:Config|Trainer)|" + "|".join(map(re.escape, sorted(exports))))
+    aliases = {alias.asname for tree in trees for node in _statements(tree.body) for alias in _aliases(node)}
     for name in filter(wanted.fullmatch, classes):
         chain = list(_bases(name, classes))
+        if aliases.intersection(getattr(base, "id", "") for one in chain for base in one.bases):
+            continue  # a moved class under its old name, of which nothing is read
         names[f"{name}."] |= {attribute for one in chain for attribute in _attributes(one)}
         names[f"{name}()"] |= _arguments(chain)
     for name in exports & functions.keys():
         names[f"{name}()"] |= set(_parameters(functions[name]))
+
+
+def _aliases(node: ast.stmt) -> Iterator[ast.alias]:
+    """Yield the imports under another name: `from ..experimental.bco import BCOConfig as _BCOConfig`."""
+    if isinstance(node, ast.ImportFrom) and node.level:
+        yield from (alias for alias in node.names if alias.asname)
 
 
 def _bases(name: str, classes: Mapping[str, ast.ClassDef], depth: int = 0) -> Iterator[ast.ClassDef]:
@@ -146,14 +155,22 @@ def _bases(name: str, classes: Mapping[str, ast.ClassDef], depth: int = 0) -> It
 
 
 def _attributes(node: ast.ClassDef) -> Iterator[str]:
-    """Yield what a class defines and what each object has: the assignments of `__init__` outside of branches."""
+    """Yield what a class defines, and what `__init__` gives each object; `~name` is what else it assigns."""
     yield from _module_names(ast.Module(node.body, []), ".")
     init = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
-    for statement in init.body if init else ():
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        for target in targets:
-            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
-                yield target.attr
+    always = {name for statement in (init.body if init else ()) for name in _assigned(statement)}
+    yield from always
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Assign | ast.AnnAssign):
+            yield from (f"{_FOREIGN}{name}" for name in _assigned(inner))
+
+
+def _assigned(statement: ast.AST) -> Iterator[str]:
+    """Yield the attributes of `self` that a statement assigns."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for target in targets:
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            yield target.attr
 
 
 def _arguments(chain: Iterable[ast.ClassDef]) -> set[str]:

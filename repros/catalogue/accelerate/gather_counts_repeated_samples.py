@@ -9,8 +9,9 @@
 # upstream.reports = [
 #     "https://github.com/huggingface/accelerate/issues/350",
 #     "https://github.com/huggingface/accelerate/issues/125",
-#     "https://github.com/huggingface/accelerate/issues/2316",
+#     "https://github.com/huggingface/accelerate/issues/226",
 #     "https://github.com/huggingface/accelerate/issues/287",
+#     "https://github.com/huggingface/accelerate/issues/3013",
 # ]
 # upstream.related = ["https://github.com/huggingface/accelerate/pull/540"]
 # packages = ["accelerate"]
@@ -50,7 +51,8 @@
 Symptom: a few samples more than the data set has, those at its beginning twice; the metric is slightly wrong, and
 differs with the number of ranks and the batch size. Silent.
 
-Cause: all ranks must have as many batches of one size, so `prepare` fills the last ones with samples from the beginning.
+Cause: with `even_batches`, the default, all ranks have as many batches of one size: `prepare` fills the last ones with
+samples from the beginning.
 `gather` returns what the ranks have. `gather_for_metrics` cuts it, if the loader knows how long the data set is.
 
 Fix: `gather_for_metrics`; for an iterable data set that is not dispatched, cut by hand.

@@ -7,13 +7,17 @@
 # kind = "bug"
 # upstream.reports = [
 #     "https://github.com/huggingface/accelerate/issues/3158",
-#     "https://github.com/huggingface/accelerate/issues/2823",
+#     "https://github.com/huggingface/accelerate/issues/685",
+#     "https://github.com/huggingface/accelerate/issues/2016",
+#     "https://github.com/huggingface/accelerate/issues/3242",
 #     "https://github.com/huggingface/accelerate/issues/4195",
 #     "https://github.com/huggingface/accelerate/issues/3996",
 # ]
 # upstream.introduced_by = ["https://github.com/huggingface/accelerate/pull/2694"]
 # upstream.related = [
+#     "https://github.com/huggingface/accelerate/issues/2823",
 #     "https://github.com/huggingface/accelerate/pull/4012",
+#     "https://github.com/huggingface/accelerate/pull/4071",
 #     "https://github.com/huggingface/accelerate/pull/4232",
 #     "https://github.com/huggingface/accelerate/pull/4233",
 # ]
@@ -47,7 +51,7 @@
 # [tool.repro.variants.seedable_alone]
 # outcome = "fails"
 # about = "use_seedable_sampler=True without set_epoch"
-# claim = "pass use_seedable_sampler to have reproducible orders"
+# claim = "use_seedable_sampler has another order in each epoch"
 # source = "https://github.com/huggingface/accelerate/issues/2333"
 # requires = ["accelerate>=0.28"]
 # affected = ["accelerate>=0.28"]
@@ -57,12 +61,15 @@
 Symptom: the first epoch after a resume has the very order of epoch 0; a run that is interrupted often sees one order
 only. Silent.
 
-Cause: on several ranks `prepare` gives a shuffled loader a generator of its own: up to 0.25.0, and again since 0.30.0;
+Cause: on several ranks `prepare` gives a shuffled loader a generator of its own in 0.20.3, and again since 0.30.0;
 0.26.1 and 0.29.3 draw from torch's. `save_state` writes the random states of Python, NumPy and torch, but not this
-generator's. With `use_seedable_sampler` the order follows from the number of the epoch, which is not saved either.
+generator's. 0.24 and 0.25 put in a `SeedableRandomSampler` for any number of ranks, as `use_seedable_sampler` does
+later; its order follows from the number of the epoch, which is not saved either, so one process is affected as well.
 
-Fix: `DataLoaderConfiguration(use_seedable_sampler=True)` and `loader.set_epoch(epoch)` after `load_state`. Or iterate
-as many epochs as were done before going on.
+Fix: `DataLoaderConfiguration(use_seedable_sampler=True)` and `loader.set_epoch(epoch)` after `load_state`, for a
+checkpoint of an epoch's end. Or iterate as many epochs as were done, after `load_state`. Inside an epoch, with
+`skip_first_batches`, 1.12.0 forgets the epoch that was set (accelerate#4071), and up to 1.15.0 the next epoch of the
+original loader is the same once more: call `set_epoch` at the start of each epoch.
 
 Watch: no check sees it, since none compares the orders of two runs.
 """

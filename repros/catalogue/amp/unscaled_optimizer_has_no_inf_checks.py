@@ -53,7 +53,11 @@ nothing about the cause.
 Cause: `GradScaler.step` unscales the gradients of the optimizer's parameters and records for each device whether it met
 an inf. If every `grad` is None, it records nothing. Often the loss was computed anew from a number or a detached
 tensor and given `requires_grad=True`, which lets `backward()` pass; or the optimizer holds parameters that the model
-no longer has, because it was moved, quantised or wrapped afterwards.
+no longer has, because it was quantised, wrapped or loaded anew afterwards (`model.to(device)` keeps them); or the
+parameters are those of a frozen adapter, over inputs that require gradients (RPR-0141).
+
+A fused optimizer passes `scaler.step`, and `scaler.update()` raises "No inf checks were recorded prior to update."; if
+another optimizer of the same scaler has gradients, nothing is raised.
 
 Fix: keep the graph from the loss to the parameters, and make the optimizer last. Leaving the scaler out only hides that
 nothing is trained.

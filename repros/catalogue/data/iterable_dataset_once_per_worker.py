@@ -27,7 +27,7 @@
 #
 # [tool.repro.variants.with_a_length]
 # outcome = "fails"
-# about = "a length changes nothing but a warning, once the loader has yielded more than that"
+# about = "a length, which a loop over the loader takes no notice of"
 #
 # [tool.repro.variants.one_worker]
 # outcome = "passes"
@@ -36,10 +36,13 @@
 # ///
 """A streamed dataset is trained on as many times an epoch as the loader has workers.
 
-Symptom: an epoch has `num_workers` times the samples, each that often in a row; metrics count them all. Silent.
+Symptom: an epoch has `num_workers` times the batches, each that often in a row; metrics count them all. Silent.
 
 Cause: a loader gives each worker process a copy of the dataset. From a map-style dataset the sampler's indices are
 shared out among them; an `IterableDataset` has no indices, and each copy iterates from its beginning to its end.
+
+A `__len__` of the dataset does not help: torch warns once the loader has yielded more, and only if `len(loader)` was
+called before; Lightning ends the epoch there, after some of the samples twice and others never.
 
 Fix: divide the stream in `__iter__` by `torch.utils.data.get_worker_info()`, or in `worker_init_fn`. Between ranks it
 has to be divided as well.

@@ -11,6 +11,7 @@
 #     "https://github.com/PrimeIntellect-ai/prime-rl/pull/2562",
 #     "https://github.com/vllm-project/speculators/issues/942",
 # ]
+# upstream.related = ["https://github.com/huggingface/transformers/pull/34373"]
 # packages = ["torch"]
 # home = "2023-12"
 # strategies = ["ddp"]
@@ -44,10 +45,12 @@
 Symptom: losses and weights differ from a training on one device with the same global batch, the more the ranks' numbers
 of samples or tokens differ. Silent.
 
-Cause: DDP divides the sum of the ranks' gradients by the world size. Where each rank's loss is a mean over its own
+Cause: DDP, and FSDP likewise, divides the sum of the ranks' gradients by the world size. Where each rank's loss is a mean over its own
 samples, a sample counts 1 / (its rank's number * world size) instead of 1 / all.
 
 Fix: sum the losses and divide by the all-reduced number of samples or tokens, times the world size that DDP divides by.
+With gradient accumulation the number is that of all its micro-batches. transformers' Trainer does it itself since
+transformers#34373 (`average_tokens_across_devices`, by default True in 4.57 and 5).
 
 Watch: no check tells it from a healthy training, since ranks with different numbers of samples are usual, and how a
 loss is normalised is a choice.

@@ -45,7 +45,7 @@ that was given has kept the best ones and monitors the right value. Silent.
 
 Cause: `lightning.pytorch` and `pytorch_lightning` are two copies of one code. A callback of the other copy is called,
 but is no instance of this copy's `ModelCheckpoint`, so the Trainer adds one of its own, which monitors nothing and keeps
-the last epoch; "best" asks that one. From Lightning 2.1 to 2.5.6 the Trainer refuses the callback. From 2.6.0
+the last epoch; "best" asks that one. Up to Lightning 2.5.6 the Trainer refuses the callback (2.0 with a ValueError). From 2.6.0
 `_validate_callbacks_list` hands `parent=Callback` to `is_overridden`, which looks for mixed imports only without it.
 
 Fix: import everything from one of the two.

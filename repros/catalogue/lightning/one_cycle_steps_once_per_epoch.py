@@ -17,6 +17,7 @@
 # packages = ["lightning"]
 # home = "2026-07"
 # silent = true
+# finds = ["schedule_unfinished"]
 #
 # [tool.repro.variants.failing]
 # about = "return [optimizer], [OneCycleLR(total_steps=estimated_stepping_batches)], the example of that property"
@@ -49,8 +50,6 @@ many steps as there are batches, is stepped once per epoch. The example in the d
 `Trainer.estimated_stepping_batches`, still in Lightning 2.6.6, returns the bare scheduler.
 
 Fix: `{"scheduler": scheduler, "interval": "step"}` under `lr_scheduler`.
-
-Watch: no check tells it from a healthy training, since a schedule that counts epochs is stepped in the same way.
 """
 
 import sys

@@ -8,6 +8,8 @@
 # documented = "https://pytorch.org/docs/stable/notes/serialization.html"
 # upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20450",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/21459",
+#     "https://github.com/chemprop/chemprop/issues/1227",
 #     "https://github.com/sktime/pytorch-forecasting/issues/1998",
 #     "https://github.com/pytorch-tabular/pytorch_tabular/issues/621",
 # ]
@@ -50,14 +52,15 @@
 # ///
 """Training stores a checkpoint that training cannot load.
 
-Symptom: `fit(..., ckpt_path=...)`, `validate` and `test` end in `UnpicklingError: Weights only load failed`, for a
-checkpoint of the same program.
+Symptom: `fit(..., ckpt_path=...)`, `validate`, `test`, `predict`, `load_from_checkpoint` and `Fabric.load` end in
+`UnpicklingError: Weights only load failed`, for a checkpoint of the same program.
 
 Cause: `dump_checkpoint` pickles whatever `save_hyperparameters` was given. From torch 2.6 `torch.load` by default
 refuses all but a few classes. Lightning before 2.4 passes no `weights_only`; 2.4 and 2.5 pass False; from 2.6 `_load`
-passes the `weights_only` of `fit`, by default None, which leaves the choice to torch.
+passes the `weights_only` of `fit`, by default None, which leaves the choice to torch. LightningCLI reads `--ckpt_path`
+by itself with `weights_only=True` from 2.5.5 on, and takes no notice of `--weights_only=false`.
 
-Fix: `weights_only=False` for `fit`, from Lightning 2.6; or mark the class as safe; or keep hyperparameters plain.
+Fix: `weights_only=False` for the call, from Lightning 2.6, but not under LightningCLI; or mark the class as safe; or keep hyperparameters plain.
 
 Apart: here the caller asks for the load and can pass `weights_only`. In RPR-0023 the LR finder loads a file of its own.
 """

@@ -10,7 +10,6 @@
 #     "https://github.com/Lightning-AI/torchmetrics/issues/597",
 #     "https://github.com/Lightning-AI/torchmetrics/issues/845",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/2265",
-#     "https://github.com/Lightning-AI/pytorch-lightning/issues/3572",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/4493",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/19816",
 #     "https://github.com/unit8co/darts/issues/2390",
@@ -18,6 +17,7 @@
 # packages = ["lightning"]
 # home = "2024-03"
 # silent = true
+# finds = ["score_logged_as_mean"]
 #
 # [tool.repro.variants.failing]
 # about = "self.log of what the metric returns for the batch"
@@ -38,6 +38,7 @@
 # about = "update() and self.log of compute() in each step: the mean of 1.0 and 0.8889"
 # raises = "AssertionError"
 # match = "expected F1 0.8889 of all samples, got 0.9444"
+# finds = []
 #
 # [tool.repro.variants.larger_batch]
 # outcome = "passes"
@@ -50,13 +51,13 @@ Symptom: F1, precision, recall, AUROC or R2 that a LightningModule logs differ f
 with the batch size or the order of the samples. Silent.
 
 Cause: calling a metric returns its value for this batch. `self.log` gets a number, and at the end of the epoch takes
-the mean over the batches, weighted by their sizes. That is right for an accuracy, and not for scores that are no means
-over samples.
+the mean over the batches, weighted by their sizes. That is right for an accuracy over samples (`average="micro"`), and
+not for scores that are no means over samples, as MulticlassAccuracy is not by default (`average="macro"`).
 
 Fix: log the metric itself; Lightning then calls its `compute` at the end of the epoch, and resets it. Or compute and
 reset it by hand in `on_validation_epoch_end`.
 
-Watch: no check sees it yet: a logged number does not say which metric it came from.
+Watch: no check sees `running_value`: it logs what `compute` returned, as a right program may do at the end.
 """
 
 import sys

@@ -3,7 +3,7 @@
 #
 # [tool.repro]
 # id = "RPR-0093"
-# title = "torch.where lets a NaN gradient through that it did not take"
+# title = "A NaN gradient of masked elements passes through torch.where or masked_fill"
 # kind = "by design"
 # documented = "https://github.com/pytorch/pytorch/issues/68425"
 # upstream.reports = [
@@ -12,7 +12,11 @@
 #     "https://github.com/pytorch/pytorch/issues/18287",
 #     "https://github.com/pytorch/pytorch/issues/23156",
 #     "https://github.com/pytorch/pytorch/issues/52248",
+#     "https://github.com/pytorch/pytorch/issues/36923",
 #     "https://github.com/pytorch/pytorch/issues/68425",
+#     "https://github.com/pytorch/pytorch/issues/108618",
+#     "https://github.com/pytorch/pytorch/issues/156212",
+#     "https://github.com/pytorch/pytorch/issues/187297",
 # ]
 # packages = ["torch"]
 # home = "2023-12"
@@ -38,7 +42,8 @@ Symptom: the loss is finite up to the step after which it is NaN; the guard `tor
 work. Silent.
 
 Cause: both branches of `torch.where` are computed. In the backward the branch that was not taken gets a gradient of
-zero, and multiplies it with its own derivative, which is infinite at the edge: 0 * inf = NaN.
+zero, and multiplies it with its own derivative, which is infinite at the edge: 0 * inf = NaN. `masked_fill`, an
+assignment to `x[mask]` and a selection by `x[mask]` after the operation do the same.
 
 Fix: mask the input too: `torch.sqrt(torch.where(x > 0, x, 1))`.
 

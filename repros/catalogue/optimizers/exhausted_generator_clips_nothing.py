@@ -15,6 +15,7 @@
 # home = "2023-12"
 # devices = ["cpu", "cuda", "sim"]
 # silent = true
+# finds = ["clipped_nothing"]
 #
 # [tool.repro.variants.failing]
 # about = "keep model.parameters() and clip what it yields at each step"
@@ -38,8 +39,6 @@ Cause: `Module.parameters()` is a generator, which yields its parameters once. `
 exhausted one has no gradients to clip; the optimizer made its own list long before.
 
 Fix: `list(model.parameters())`, or ask the model each time.
-
-Watch: there is no check for it yet: one would have to follow which calls of clip_grad_norm_ got no gradient.
 """
 
 import sys

@@ -11,7 +11,10 @@
 #     "https://github.com/microsoft/LoRA/issues/120",
 #     "https://github.com/huggingface/peft/issues/1142",
 #     "https://github.com/lm-sys/FastChat/issues/581",
+#     "https://github.com/huggingface/transformers/issues/26334",
+#     "https://github.com/huggingface/transformers/issues/42489",
 # ]
+# upstream.fixed_by = ["https://github.com/huggingface/transformers/pull/43203"]
 # packages = ["transformers"]
 # affected = ["transformers<5"]
 # home = "2024-03"
@@ -50,7 +53,8 @@ one of its inputs requires gradients. The first block's input comes from the emb
 every later one's.
 
 Fix: `enable_input_require_grads()`, or `use_reentrant` set to False. PEFT calls the first if checkpointing is on before
-`get_peft_model`. transformers 5.0 does both by itself.
+`get_peft_model`. transformers 5.0 does both by itself. `TrainingArguments(gradient_checkpointing=True)` for a model that
+is a PeftModel already has the failure, too; there it is `gradient_checkpointing_kwargs={"use_reentrant": False}`.
 
 Apart: the warning stands before the error, and `print_trainable_parameters()` and Trainer's log name more than 0
 parameters. Where they name 0, the adapter is frozen (RPR-0141). Without checkpoints it may be autocast (RPR-0011).

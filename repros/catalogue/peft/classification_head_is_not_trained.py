@@ -8,9 +8,10 @@
 # documented = "https://huggingface.co/docs/peft/developer_guides/troubleshooting"
 # upstream.reports = [
 #     "https://github.com/huggingface/peft/issues/310",
-#     "https://github.com/huggingface/peft/issues/577",
+#     "https://github.com/huggingface/peft/issues/2171",
 #     "https://github.com/huggingface/peft/issues/876",
 # ]
+# upstream.related = ["https://github.com/huggingface/peft/issues/577"]
 # packages = ["peft"]
 # home = "2024-03"
 # silent = true
@@ -40,10 +41,12 @@
 Symptom: the training is worse than it could be, and after loading the predictions are those of chance. Silent.
 
 Cause: `get_peft_model` freezes everything but the adapter. Which layers are new is not known to it, unless `task_type`
-is `SEQ_CLS` or `TOKEN_CLS`: these add the modules "classifier" and "score" to `modules_to_save`. `save_pretrained` writes
-the adapter and `modules_to_save` alone.
+is `SEQ_CLS` or `TOKEN_CLS`, which add the modules "classifier" and "score" to `modules_to_save`, or `QUESTION_ANS`, which
+adds "qa_outputs". `save_pretrained` writes the adapter and `modules_to_save` alone.
 
-Fix: `task_type="SEQ_CLS"`, or `modules_to_save` with the name of the head.
+Fix: `task_type="SEQ_CLS"`, or `modules_to_save` with the names of all that is new: DeBERTa has a new "pooler" as well,
+and XLNet's head is "logits_proj". `target_modules="all-linear"` without a task_type puts LoRA on a random head, which
+is not saved.
 """
 
 import os

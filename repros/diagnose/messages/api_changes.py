@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,7 @@ _BASES = {
 }
 """The ends of classes' names, and the classes of another library that they are derived from."""
 
+_DATACLASSES = ("Config", "Arguments")
 _SUFFIX = 8
 """Characters of a class's name by which another class is taken for its subclass."""
 
@@ -140,30 +141,29 @@ def _packages(words: Words) -> Iterator[str]:
 
 
 def _of_owner(rows: Iterable[ApiName], words: Words) -> list[ApiName]:
-    """Return the rows of the message's owner, the closest first: of the class itself before those of its bases."""
+    """Return the rows of the message's owner: of the class itself, else of those that it is derived from.
+
+    A derived class that lacks an attribute of a newer release may be read by that release, so only attributes that
+    were removed count for it; and only a dataclass has the arguments of its bases.
+    """
     rows = list(rows)
-    for owner in _owners(words):
-        if found := [one for one in rows if one.owner == owner]:
-            return found
-        if owner[0] == "*" and (
-            found := [one for one in rows if owner.endswith(one.owner) and len(one.owner) >= _SUFFIX]
-        ):
-            return found
-    return []
-
-
-def _owners(words: Words) -> Iterator[str]:
     if module := words.get("module", ""):
-        yield module
-        return
-    end = "()" if "call" in words else "."
+        return [one for one in rows if one.owner == module]
+    is_call = "call" in words
     name = (words.get("call") or words.get("class", "")).removesuffix(".__init__").rpartition(".")[2]
-    ends = ("()", ".") if end == "()" else (".", "()")
-    yield from (f"{name}{one}" for one in ends)
-    yield from (f"*{name}{one}" for one in ends)  # a subclass: XGRPOTrainer of GRPOTrainer
-    for suffix, bases in _BASES.items():
-        if name.endswith(suffix):
-            yield from (f"{base}{one}" for base in bases for one in ends)
+    ends = ("()", ".") if is_call else (".", "()")
+    if exact := [one for end in ends for one in rows if one.owner == f"{name}{end}"]:
+        return exact
+    if is_call and not name.endswith(_DATACLASSES):
+        return []
+    bases = {base for suffix, names in _BASES.items() if name.endswith(suffix) for base in names}
+    derived = [one for end in ends for one in rows if one.owner.endswith(end) and _is_base(one.owner, end, name, bases)]
+    return [one for one in derived if is_call or one.gone is not None]
+
+
+def _is_base(owner: str, end: str, name: str, bases: Collection[str]) -> bool:
+    base = owner.removesuffix(end)
+    return base in bases or (len(base) >= _SUFFIX and name.endswith(base))
 
 
 @cache

@@ -81,9 +81,8 @@ def _argument(groups: Words, _: str) -> Words:
     name, call = groups["name"], groups["call"].rpartition(".")[2]
     if name in _TRAINERS_OWN:
         return {"override": name}
-    return _flags(
-        column=call == "forward" and name in {"text", "label", "prompt", "messages", "token_type_ids", "idx", "id"}
-    )
+    is_column = call == "forward" and name in {"text", "label", "prompt", "messages", "token_type_ids", "idx", "id"}
+    return {"column": name} if is_column else {}
 
 
 _WIDEST = 16_384

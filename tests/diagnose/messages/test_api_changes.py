@@ -52,7 +52,7 @@ def explained(text: str) -> Explanation:
             'upgrade the importing package; else pip install "pytorch-lightning<2.0"',
         ),
         (
-            "AttributeError: 'XGRPOTrainer' object has no attribute 'num_iterations'",
+            "AttributeError: 'GRPOTrainer' object has no attribute 'num_iterations'",
             "the installed trl is older than num_iterations: it has it from 0.16 on",
             'pip install -U "trl>=0.16"',
         ),
@@ -79,6 +79,12 @@ def test_an_error_names_the_release(message: str, cause: str, fix: str) -> None:
 MESSAGE = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'"
 
 
+def test_a_subclass_lacks_what_its_base_lost() -> None:
+    cause = explained("AttributeError: 'MyTrainer' object has no attribute 'place_model_on_device'").causes[0]
+    assert cause.is_likely
+    assert "has removed place_model_on_device" in cause.cause.text
+
+
 def test_the_stated_release_is_a_fact() -> None:
     explanation = explained(f"trl==0.20.0\n{MESSAGE}")
     assert "the report states trl 0.20.0" in explanation.facts
@@ -94,6 +100,8 @@ def test_a_stated_release_that_has_the_name_makes_no_release_likely() -> None:
     [
         {"call": "SFTTrainer.__init__", "name": "no_such_argument"},
         {"call": "MyModel.forward", "name": "tokenizer"},
+        {"call": "MySFTTrainer.__init__", "name": "tokenizer"},  # its own signature
+        {"class": "XGRPOTrainer", "name": "num_iterations"},  # a newer library may read it
         {"module": "my_package", "name": "Trainer"},
         {"class": "Foo", "name": "tokenizer"},
         {"name": "tokenizer"},
