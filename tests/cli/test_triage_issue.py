@@ -96,7 +96,7 @@ def test_a_comparison_of_the_report_is_gone_on_with(repros: Command, here: Path)
 def test_commands_fit_the_report(repros: Command, here: Path) -> None:
     launched = "# Training hangs at the end of the epoch\n\n```bash\naccelerate launch --num_processes 8 sft.py\n```\n"
     assert "repros watch -- accelerate launch --num-processes 2 sft.py" in answer(repros, here, launched)["next"]
-    workers = "# DataLoader workers hang\n\nWith num_workers=8 on a single GPU it stands still, with 0 not.\n"
+    workers = "# DataLoader workers hang\n\nWith num_workers=8 on a single GPU it hangs, with 0 not.\n"
     assert not any("torchrun" in command for command in answer(repros, here, workers)["next"])
 
 
