@@ -24,6 +24,8 @@ _FAILS = (
     r"|(?:not|n't|no longer|cannot|never) \w+|regress\w*|diverge\w*|higher|lower|worse|increase\w*|freezes?|stuck)"
 )
 _NO = r"(?:\bnot|n't|\bnever|\bno longer|\bcannot|\bfails? to)\s+(?:\w+\s+){0,2}$"
+_MOST_DENIED = 40
+"""Characters before a word that may deny it."""
 _SAME = re.compile(r"\b(?:same|both|either|neither|regardless|all versions|any version)\b", re.IGNORECASE)
 """Words of a sentence about releases that do not differ."""
 _CHANGE = re.compile(
@@ -131,8 +133,8 @@ def _all(sentences: Iterable[Sentence], patterns: Sequence[re.Pattern[str]]) -> 
 def _is_denied(match: re.Match[str]) -> bool:
     """Return whether the word of success in a match follows a negation."""
     works = re.search(rf"\b{_WORKS}\b", match[0], re.IGNORECASE)
-    before = match.string[: match.start() + works.start()] if works else ""
-    return bool(re.search(_NO, before[-40:], re.IGNORECASE))
+    at = match.start() + works.start() if works else 0
+    return bool(re.search(_NO, match.string[max(at - _MOST_DENIED, 0) : at], re.IGNORECASE))
 
 
 def _by_both(good: Sequence[Mention], bad: Sequence[Mention]) -> ReleaseChange | None:

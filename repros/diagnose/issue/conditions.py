@@ -53,6 +53,17 @@ _LATE = re.compile(
     re.IGNORECASE,
 )
 _GROWS = re.compile(r"\bgrow\w*|\bfrom step to step\b|\bafter a while\b|\bkept with\b|\blate\b", re.IGNORECASE)
+_EARLY = re.compile(
+    r"\b(?:(?:at|on|in|from|since) (?:the )?(?:very )?(?:first|start|beginning|step [01]|iteration [01])\b"
+    r"|step [01]\b|immediately|right away|first (?:step|batch|iteration)|always|as soon as)",
+    re.IGNORECASE,
+)
+_HALF, _BFLOAT = (
+    re.compile(r"\b(?:fp16|float16|half|16-mixed)\b", re.IGNORECASE),
+    re.compile(r"\b(?:bf16|bfloat16)\b", re.IGNORECASE),
+)
+_OF_HALF = re.compile(r"^(?:float16|fp16)\b", re.IGNORECASE)
+_BUILDS_UP = re.compile(r"\bdiverged?\b|\bgrows?\b[^.]{0,20}\bsteps?\b|\bfrom step to step\b", re.IGNORECASE)
 _OF_WORKERS = re.compile(r"\bworkers?\b|\bnum_workers\b")
 
 
@@ -70,6 +81,10 @@ class Conditions:
     """Whether it occurs without workers, too."""
     is_late: bool = False
     """Whether it begins after some steps or epochs."""
+    is_bfloat: bool = False
+    """Whether it computes in bfloat16, and not in float16."""
+    is_early: bool = False
+    """Whether it begins at the first step, and not later."""
     launcher: str = ""
     """The command that starts ranks; empty if the program or its framework starts them."""
     script: str = ""
@@ -83,7 +98,9 @@ class Conditions:
     def excludes(self, cause: str) -> bool:
         """Return whether a cause, in words, cannot be that of this run."""
         of_ranks = not self.has_ranks and self.is_single and _OF_RANKS.search(cause)
-        return bool(of_ranks or (self.is_without_workers and _OF_WORKERS.search(cause)))
+        of_workers = self.is_without_workers and _OF_WORKERS.search(cause)
+        of_numbers = self.is_bfloat and _OF_HALF.search(cause)
+        return bool(of_ranks or of_workers or of_numbers or (self.is_early and _BUILDS_UP.search(cause)))
 
     def favours(self, cause: str) -> bool:
         """Return whether a cause, in words, is one of what begins late, as this does."""
@@ -101,13 +118,16 @@ def read_conditions(issue: Issue, text: str) -> Conditions:
     launched = (issue.launch.ranks or 0) > 1 or bool(issue.launch.launcher)
     has_workers = bool(_WORKERS.search(text))
     has_ranks = launched or bool(_RANKS.search(prose))
+    is_late = bool(_LATE.search(prose))
     is_ray = bool(_RAY.search(text))
     command = _SCRIPT.search(_CONTINUED.sub(" ", text))
     return Conditions(
         has_ranks=has_ranks,
         is_single=not has_ranks and bool(_SINGLE.search(prose)),
         has_workers=has_workers,
-        is_late=bool(_LATE.search(prose)),
+        is_bfloat=bool(_BFLOAT.search(text)) and not _HALF.search(text),
+        is_late=is_late,
+        is_early=not is_late and bool(_EARLY.search(prose)),
         is_without_workers=bool(_NO_WORKERS.search(prose)),
         launcher="" if is_ray or issue.launch.is_own else _LAUNCHES.get(issue.launch.launcher or "", _USUAL),
         script=command["script"] if command else "",

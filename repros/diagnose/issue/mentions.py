@@ -42,6 +42,8 @@ _BEFORE = re.compile(
 """What precedes a version of two parts that no name precedes; other such numbers are values."""
 _LINK = re.compile(r"(?:[\s`'\"=:@(,*-]|version|versions|release|is|was|has|from|of|at)*", re.IGNORECASE)
 """What may be between a name and its version."""
+_MOST_BETWEEN = 40
+"""Characters between a name and its version, and before a version, that are read."""
 _MARK = "\ue000{}\ue001"
 MENTION = "\ue000(\\d+)\ue001"
 """A mention within :attr:`Sentence.text`, a regular expression whose group is its position among the mentions."""
@@ -94,23 +96,25 @@ def _named(sentence: str) -> Iterator[str]:
 def _read(sentence: str, seen: Counter[str], owners: Mapping[str, str]) -> Sentence | None:
     """Return a sentence with its mentions; None without any."""
     text, mentions, at = "", list[Mention](), 0
-    name, name_start, name_end = "", 0, -1
+    name, name_start, name_end = "", 0, len(sentence) + 1
     following = next(_named(sentence), "")
     for part in _PART.finditer(sentence):
         if part["name"]:
             name, name_start, name_end = _canonical(part["name"]), part.start(), part.end()
             continue
         version = MAIN if part["main"] else part["version"].lower()
-        is_next = name_end >= 0 and bool(_LINK.fullmatch(sentence[name_end : part.start()]))
+        is_next = 0 <= part.start() - name_end <= _MOST_BETWEEN and bool(
+            _LINK.fullmatch(sentence, name_end, part.start())
+        )
         usual = next((package for package, _ in seen.most_common() if package not in _OTHERS), "")
         package = name or usual or owners.get(version, following)
         if not package or package in _OTHERS or not _is_version(package, version, sentence, part, is_next=is_next):
             continue
         start = name_start if is_next else part.start()
         text += sentence[at:start] + _MARK.format(len(mentions))
-        is_bound = sentence[: part.start()].rstrip().endswith("<")
+        is_bound = _before(sentence, part).rstrip().endswith("<")
         mentions.append(Mention(package, (release_before(package, version) if is_bound else "") or version))
-        at, name_end = part.end(), -1
+        at, name_end = part.end(), len(sentence) + 1
     return Sentence(text + sentence[at:], tuple(mentions)) if mentions else None
 
 
@@ -121,14 +125,12 @@ def _is_version(package: str, version: str, sentence: str, part: re.Match[str], 
     plain = version.removesuffix(".x").removesuffix(".*")
     if "." not in version:
         return is_next and part[0][0] in "vV" and is_listed(package, version)
-    if (
-        not is_next
-        and version.count(".") == 1
-        and not _BEFORE.search(sentence[: part.start()])
-        and part[0][0] not in "vV"
-    ):
-        return False
-    return is_next or is_listed(package, plain)
+    is_named = version.count(".") > 1 or part[0][0] in "vV" or bool(_BEFORE.search(_before(sentence, part)))
+    return is_next or (is_named and is_listed(package, plain))
+
+
+def _before(sentence: str, part: re.Match[str]) -> str:
+    return sentence[max(part.start() - _MOST_BETWEEN, 0) : part.start()]
 
 
 def _canonical(name: str) -> str:

@@ -130,14 +130,21 @@ def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Se
     return named, [cause for cause in possible if cause not in named]
 
 
-def rank_by_words(failures: Iterable[tuple[str, str]], text: str) -> Sequence[tuple[str, str]]:
+def rank_by_words(failures: Iterable[tuple[str, str]], text: str, fewest: int = 1) -> Sequence[tuple[str, str]]:
     """Return the failures, ids and titles, of which a text names something, those first that share most words with it.
 
     A failure needs an ingredient, such as a scaler or a sampler; a text that does not name it does not suggest it.
+
+    Args:
+        failures: ids and titles.
+        text: the words of a report.
+        fewest: words of a title that the text has.
     """
     words = set(_words(text)) - _COMMON
     shared = {failure: len(words & set(_words(failure[1]))) for failure in failures}
-    return sorted((failure for failure, number in shared.items() if number), key=lambda failure: -shared[failure])
+    return sorted(
+        (failure for failure, number in shared.items() if number >= fewest), key=lambda failure: -shared[failure]
+    )
 
 
 def _words(text: str) -> list[str]:

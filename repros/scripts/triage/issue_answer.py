@@ -30,6 +30,8 @@ _MOST_CAUSES = 3
 _MOST_USES = 2
 _FEWEST_RARE = 3
 """Rare uses that a script shares with a documented failure which its issue does not name."""
+_FEWEST_NAMED = 2
+"""Words that a report shares with the title of a failure, if the causes of its symptom are known without failures."""
 _FIRST = {"seen", "error", "says", "where", "reported"}
 """Sections that come before all others."""
 _RAISED = re.compile(r"\btraceback\b|\w(?:Error|Exception)\b|\braise[sd]?\b|\bthrows?\b|\bcrash\w*", re.IGNORECASE)
@@ -183,7 +185,8 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     text = f"{issue.title}\n{issue.seen}".lower()
     known = [one for one in listed if one.id in symptom.ids and _concerns(one, text, issue)]
     order = {id_: at for at, id_ in enumerate(symptom.ids)}
-    shown = rank_by_words([(one.id, one.title) for one in sorted(known, key=lambda one: order[one.id])], text)
+    titles = [(one.id, one.title) for one in sorted(known, key=lambda one: order[one.id])]
+    shown = rank_by_words(titles, text, fewest=_FEWEST_NAMED if symptom.causes else 1)
     if shown:
         label = "near" if symptom.causes else "possible"
         yield Section(label, tuple(f"{id_} {title}" for id_, title in shown[:_MOST_FAILURES]), most_lines=4)

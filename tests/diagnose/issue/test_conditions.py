@@ -62,6 +62,18 @@ def test_what_begins_late_prefers_causes_that_grow(text: str, late: bool) -> Non
     assert read(text).favours("memory grows: losses are kept with their graphs") is late
 
 
+def test_what_begins_at_once_has_no_cause_that_builds_up() -> None:
+    cause = "the step diverged: the gradient norm grows for some steps before"
+    assert read("The loss is NaN at the first step.").excludes(cause)
+    assert not read("The loss is NaN after 300 steps, not at the first step.").excludes(cause)
+    assert not read("The loss is NaN.").excludes(cause)
+
+
+def test_a_run_in_bfloat16_has_no_overflow_of_float16() -> None:
+    assert read("NaN with bf16=True").excludes("float16: values above 65,504 overflow")
+    assert not read("NaN with bf16=True and with fp16").excludes("float16: values above 65,504 overflow")
+
+
 def test_commands_have_the_launcher_and_the_program_of_the_report() -> None:
     accelerate = read("It hangs.\n\n```bash\naccelerate launch --num_processes 4 tools/sft.py --lr 1e-4\n```")
     assert fit_command(TORCHRUN, accelerate) == "repros watch -- accelerate launch --num-processes 2 tools/sft.py"

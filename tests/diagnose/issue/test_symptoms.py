@@ -127,6 +127,8 @@ def test_failures_with_the_words_of_the_text_come_first() -> None:
     failures = [("RPR-0001", "The finder leaves results"), ("RPR-0002", "A sampler repeats its order")]
     assert [*rank_by_words(failures, "the sampler and the finder have one order")] == failures[::-1]
     assert [*rank_by_words(failures, "the loss is wrong after the first step")] == []
+    assert [*rank_by_words(failures, "the sampler has one order", fewest=2)] == [failures[1]]
+    assert [*rank_by_words(failures, "the sampler is new", fewest=2)] == []
 
 
 def test_a_text_with_a_match_has_one_of_its_needles() -> None:
