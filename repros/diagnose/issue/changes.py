@@ -21,9 +21,13 @@ _WORKS = (
 _FAILS = (
     r"(?:fails?|failed|errors?|breaks?|broken?|crash\w*|hangs?|hung|wrong|slow\w*|nans?|incorrect\w*|bug|leak\w*"
     r"|raises?"
-    r"|(?:not|n't|no longer|cannot|never) \w+|regress\w*|diverge\w*|higher|lower|worse|increase\w*|freezes?|stuck)"
+    r"|(?:not|n't|no longer|cannot|never|stop(?:s|ped)?) \w+|regress\w*|diverge\w*|higher|lower|worse"
+    r"|increase\w*|freezes?|stuck)"
 )
-_NO = r"(?:\bnot|n't|\bnever|\bno longer|\bcannot|\bfails? to)\s+(?:\w+\s+){0,2}$"
+_NO = (
+    r"(?:\bnot|n't|\bnever|\bno longer|\bcannot|\bfails? to|\bstop(?:s|ped)?|\bshould|\bwould|\bcould"
+    r"|\bmake (?:it|this)|(?<!used )\bto)\s+(?:\w+\s+){0,2}$"
+)
 _MOST_DENIED = 40
 """Characters before a word that may deny it."""
 _SAME = re.compile(r"\b(?:same|both|either|neither|regardless|all versions|any version)\b", re.IGNORECASE)

@@ -30,12 +30,14 @@ BOTH = (
     ("It fails with torch2.9 and works with torch2.8", "torch", "2.8.0", "2.9.0"),
 )
 ONE = (
+    ("It used to work with trl 0.19.1", "trl", "0.19.1", ""),
     ("Downgrading to accelerate 1.3.0 fixes it.", "accelerate", "1.3.0", ""),
     ("Works on datasets 3.6.0, hangs on main", "datasets", "3.6.0", ""),
     ("Everything was fine until transformers 4.50.3", "transformers", "4.50.3", ""),
     ("Pinning transformers<4.50 helps", "transformers", "4.49.0", ""),
 )
 INFERRED = (
+    ("It stopped working with trl 0.20.0", "trl", "0.19.1", "0.20.0"),
     ("Lightning 2.5.5 breaks my checkpoints", "lightning", "2.5.4", "2.5.5"),
     ("Since peft 0.15 the adapter is empty", "peft", "0.14.0", "0.15.0"),
     ("Training is very slow when using torch2.9", "torch", "2.8.0", "2.9.0"),
@@ -47,6 +49,8 @@ NONE = (
     "Python 3.12 works, 3.13 fails",
     "The loss is 0.84 with torch 2.8.0",
     "torch 2.5 and 2.6 both give the same NaN",
+    "How do I make it work with transformers 5.0.0?",
+    "It should work on trl 0.20.0",
     "The loss went from 1.52 to 0.31 after the update",
 )
 

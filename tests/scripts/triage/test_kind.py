@@ -112,3 +112,15 @@ def test_what_cannot_be_read_is_refused(words: list[str]) -> None:
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReprosError):
         recognise([f"{tmp_path}/"], no_stdin)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("# The loss is NaN\n\nFrom step 3 on.\n", InputKind.ISSUE),
+        ("# comment of a launcher\nstep 1 loss nan\n", InputKind.LOG),
+        ("# A program\n\nimport torch\nprint(1)\n", InputKind.SCRIPT),
+    ],
+)
+def test_a_title_above_prose_is_that_of_an_issue(text: str, kind: InputKind) -> None:
+    assert kind_of_text(text.encode()) is kind
