@@ -12,6 +12,9 @@ from repros.advise.audit.sources import read_source
 from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.authoring.new.form import LABELS, parse_form
 from repros.diagnose.issue import read_issue
+from repros.diagnose.issue.changes import find_change
+from repros.diagnose.issue.conditions import read_conditions
+from repros.diagnose.issue.symptoms import find_symptom
 from repros.diagnose.match import log, match_log
 from repros.engine import record
 from repros.engine.catalogue import load
@@ -233,6 +236,12 @@ def parse_toml_project(file: Path) -> None:
     read_ignores(file)
 
 
+def parse_issue(text: str) -> object:
+    """Read all that is read of an issue's text."""
+    issue = read_issue(text)
+    return find_change(issue), read_conditions(issue, text), find_symptom(issue)
+
+
 def parse_log(file: Path) -> None:
     match_log(log.decode_lines(file.read_bytes()), CATALOGUE)
     text = file.read_text(encoding="utf-8", errors="surrogateescape")
@@ -250,7 +259,7 @@ PARSERS: dict[str, Callable[[Path], object]] = {
     "listed": read_source,
     "results.jsonl": read_results,
     "form.md": lambda file: parse_form(file.read_text(encoding="utf-8", errors="surrogateescape")),
-    "issue.md": lambda file: read_issue(file.read_text(encoding="utf-8", errors="replace")),
+    "issue.md": lambda file: parse_issue(file.read_text(encoding="utf-8", errors="replace")),
     "script.py": read,
     "log.txt": parse_log,
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from repros.diagnose.issue.issue import Issue
-from repros.diagnose.issue.mentions import MAIN, MENTION, Mention, Sentence, find_mentions
+from repros.diagnose.issue.mentions import MAIN, MENTION, Mention, Sentence, find_mentions, plain_version
 from repros.diagnose.issue.release_lists import first_release, last_release, release_before
 
 _IN = r"(?:with|in|on|under|using|for|at|until|up to|through|by|when using|version|of)"
@@ -165,7 +165,7 @@ def _by_good(good: Sequence[Mention], sentences: Iterable[Sentence], issue: Issu
     for one in good:
         if one.version != MAIN:
             old = _last(one)
-            others = [_plain(other.version) for other in mentioned if other.package == one.package]
+            others = [plain_version(other.version) for other in mentioned if other.package == one.package]
             newer = [
                 other for other in (*issue.versions.get(one.package, ()), *others) if Version(other) > Version(old)
             ]
@@ -184,13 +184,9 @@ def _by_bad(bad: Sequence[Mention]) -> ReleaseChange | None:
 
 def _first(mention: Mention) -> str:
     """Return the first release that a mention may mean: `4.8` is the first one of 4.8."""
-    return first_release(mention.package, _plain(mention.version))
-
-
-def _plain(version: str) -> str:
-    return version.removesuffix(".x").removesuffix(".*")
+    return first_release(mention.package, plain_version(mention.version))
 
 
 def _last(mention: Mention) -> str:
     """Return the last release that a mention may mean: `4.8.x` is the last one of 4.8."""
-    return last_release(mention.package, _plain(mention.version))
+    return last_release(mention.package, plain_version(mention.version))

@@ -113,7 +113,9 @@ def _read(sentence: str, seen: Counter[str], owners: Mapping[str, str]) -> Sente
         start = name_start if is_next else part.start()
         text += sentence[at:start] + _MARK.format(len(mentions))
         is_bound = _before(sentence, part).rstrip().endswith("<")
-        mentions.append(Mention(package, (release_before(package, version) if is_bound else "") or version))
+        mentions.append(
+            Mention(package, (release_before(package, plain_version(version)) if is_bound else "") or version)
+        )
         at, name_end = part.end(), len(sentence) + 1
     return Sentence(text + sentence[at:], tuple(mentions)) if mentions else None
 
@@ -122,11 +124,15 @@ def _is_version(package: str, version: str, sentence: str, part: re.Match[str], 
     """Return whether a number is a version of a package, and not a value."""
     if version == MAIN:
         return True
-    plain = version.removesuffix(".x").removesuffix(".*")
     if "." not in version:
         return is_next and part[0][0] in "vV" and is_listed(package, version)
     is_named = version.count(".") > 1 or part[0][0] in "vV" or bool(_BEFORE.search(_before(sentence, part)))
-    return is_next or (is_named and is_listed(package, plain))
+    return is_next or (is_named and is_listed(package, plain_version(version)))
+
+
+def plain_version(version: str) -> str:
+    """Return a version without its wildcard: `4.50` for `4.50.x`."""
+    return version.removesuffix(".x").removesuffix(".*")
 
 
 def _before(sentence: str, part: re.Match[str]) -> str:

@@ -30,6 +30,7 @@ BOTH = (
     ("It fails with torch2.9 and works with torch2.8", "torch", "2.8.0", "2.9.0"),
 )
 ONE = (
+    ("Pinning transformers<4.50.x avoids it", "transformers", "4.49.0", ""),
     ("It used to work with trl 0.19.1", "trl", "0.19.1", ""),
     ("Downgrading to accelerate 1.3.0 fixes it.", "accelerate", "1.3.0", ""),
     ("Works on datasets 3.6.0, hangs on main", "datasets", "3.6.0", ""),
