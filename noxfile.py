@@ -122,8 +122,20 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def programs(session: nox.Session) -> None:
-    """Run whole programs: watched, simulated, exported, compared and reduced [-- pytest's options]."""
+    """Run whole programs: watched, simulated, exported, compared, tried and reduced [-- pytest's options]."""
     run_apart(session, "programs")
+
+
+@nox.session(python=PYTHON, default=False)
+def trainings(session: nox.Session) -> None:
+    """Run trainings under `repros watch`: each finding, and none without a failure [-- pytest's options]."""
+    run_apart(session, "trainings")
+
+
+@nox.session(python=PYTHON, default=False)
+def processes(session: nox.Session) -> None:
+    """Start and end the processes of cells, cold and warm: hangs, signals, lost ranks [-- pytest's options]."""
+    run_apart(session, "processes")
 
 
 @nox.session(python=PYTHON, default=False)

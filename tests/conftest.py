@@ -22,13 +22,15 @@ from repros.engine.judge import judge
 from repros.engine.stacks import stack
 from repros.model import Cell, CellResult, Device, Environment
 from repros.simulated_gpus.tests import warm_python as warm
+from tests import cases
 from tests.package_index import Pages, Serve, package_index
 from tests.toy_cells import TOYS, Play, living
 from tests.transcript import TextSnapshot
 
 # A deadline of milliseconds per example says more about the machine than about the code.
 settings.register_profile("here", deadline=None)
-settings.register_profile("repeatable", deadline=None, derandomize=True)
+# The same examples find nothing new in the next run: half of them, where everyone else's runs look for new ones.
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile(os.environ.get("REPROS_TEST_EXAMPLES", "here"))
 
 # Tests compare whole outputs, so cells must end in the order of the plan.
@@ -45,6 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--all-cells", action="store_true", help="take all cells, scripts and logs where a test takes a sample: hours"
     )
     parser.addoption("--long", action="store_true", help="run all cases of the tests that are marked as long")
+    parser.addoption(
+        "--seed", metavar="TEXT", help="run tests for each script on changed ones, and a tenth of the others"
+    )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -55,27 +60,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)  # syrupy has to see all: it removes the snapshots of tests that are not there
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out cases of the long tests."""
+    """Leave out cases of the long tests, and with a seed of the tests for each script."""
     takes_all = config.getoption("--long") or config.getoption("--all-cells")
     if not takes_all and not any("::" in argument for argument in config.args):
-        left_out = _left_out(items)
+        seed = config.getoption("--seed")
+        left_out = cases.left_out(items, seed, cases.find_changed() if seed else None)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
-
-
-def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Return the cases of long tests that a run by default leaves out: all but `keep` of each, evenly spread."""
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("long"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out: set[pytest.Item] = set()
-    for those in cases.values():
-        marker = those[0].get_closest_marker("long")
-        kept = marker.kwargs.get("keep", 0) if marker else 0
-        taken = {(2 * place + 1) * len(those) // (2 * kept) for place in range(min(kept, len(those)))}
-        left_out.update(item for number, item in enumerate(those) if number not in taken)
-    return left_out
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -35,9 +35,26 @@ APART = {
         "tests/diagnose/watch/test_foreign.py",
         "tests/diagnose/watch/test_faults.py",
         "tests/simulate/test_foreign.py",
+        "tests/simulate/test_marked.py",
         "tests/advise/export/test_run.py",
         "tests/diagnose/compare/test_compare.py",
+        "tests/diagnose/compare/test_results.py",
         "tests/scripts/reduce/test_reduce.py",
+        "tests/scripts/try_/test_torch.py",
+    ],
+    "trainings": [
+        f"tests/diagnose/watch/test_{name}.py"
+        for name in (
+            *("accelerate", "adapters", "changed", "checks", "daily", "data", "first_nan", "hugging_face", "incode"),
+            *("reported", "session", "traincheck", "warm"),
+        )
+    ],
+    "processes": [
+        *(
+            f"tests/engine/launch/test_{name}.py"
+            for name in ("cold", "deadlock", "equivalence", "outside_signals", "warm")
+        ),
+        "tests/inside/test_interrupts.py",
     ],
     "authoring": [f"tests/authoring/test_{name}.py" for name in ("gate", "contributing", "merge", "template")],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],

@@ -1,4 +1,4 @@
-"""The mark `long`: which cases of a long test a run takes."""
+"""Which cases of long tests a run takes, and with a seed of tests for each script."""
 
 from __future__ import annotations
 
@@ -45,3 +45,38 @@ def test_some_cases_run_and_all_by_command() -> None:
     gaps = {later - earlier for earlier, later in itertools.pairwise(places)}
     assert max(gaps) - min(gaps) <= 1, "evenly spread"
     assert all_cells == named == everything
+
+
+SAMPLES = """\
+import json, sys
+import pytest
+from tests import cases
+class Chosen:
+    def pytest_collection_finish(self, session):
+        chosen = ({*session.items} - cases.left_out(session.items, *arguments) for arguments in json.loads(sys.argv[2]))
+        print(json.dumps([sorted(item.callspec.id for item in items) for items in chosen]))
+assert pytest.main(["--collect-only", "-qqq", "-p", "no:cacheprovider", sys.argv[1]], plugins=[Chosen()]) == 0
+"""
+"""Prints the cases that different arguments of `left_out` leave of one collection."""
+
+
+@pytest.mark.slow
+def test_a_seed_takes_changed_scripts_and_a_sample() -> None:
+    script = "repros/catalogue/fabric/submodule_call_skips_gradient_sync.py"
+    chosen = [
+        *((None, []), ("a", None), ("a", []), ("a", ["repros/cli/list.py"]), ("b", [])),
+        *(("a", [script, "repros/catalogue/match.toml"]), ("a", ["repros/advise/export/pins.py"])),
+        *(("a", ["tests/advise/export/test_osv.py"]),),
+    ]
+    test = "tests/advise/export/test_osv.py::test_every_record_of_the_catalogue_is_valid"
+    done = subprocess.run(
+        [sys.executable, "-c", SAMPLES, test, json.dumps(chosen)],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    everything, unknown, sample, again, other, changed, tested, own = json.loads(
+        next(line for line in done.stdout.splitlines() if line.startswith("[["))
+    )
+    assert everything == unknown == tested == own
+    assert 0 < len(sample) < len(everything) / 5
+    assert again == sample != other
+    assert {*changed} == {*sample, "RPR-0005"}

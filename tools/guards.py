@@ -35,7 +35,19 @@ GUARDED: dict[str, tuple[str, ...]] = {
         *("repros/engine/launch/", "repros/cli/compare.py", "repros/cli/reduce.py", "repros/cli/simulate.py"),
         *("repros/cli/watch.py", "repros/cli/shared/", "repros/stacks/", "tools/measure/"),
         *("tests/advise/export/", "tests/diagnose/compare/", "tests/diagnose/watch/", "tests/scripts/reduce/"),
-        *("tests/simulate/", "tests/transcript.py"),
+        *("tests/scripts/try_/", "tests/simulate/", "tests/transcript.py"),
+    ),
+    "trainings": (
+        *_SIM,
+        *("repros/diagnose/watch/", "repros/inside/", "repros/cli/watch.py", "repros/cli/shared/", "repros/stacks/"),
+        *("repros/engine/causes.py", "repros/simulate/", "tests/diagnose/watch/", "tools/measure/"),
+    ),
+    "processes": (
+        *_SIM,
+        *("repros/engine/launch/", "repros/engine/header/", "repros/engine/causes.py", "repros/engine/cells.py"),
+        *("repros/engine/judge.py", "repros/engine/signature.py", "repros/inside/", "repros/model/", "repros/stacks/"),
+        *("tests/chaos/", "tests/engine/launch/", "tests/inside/", "tests/toys/", "tests/factories.py"),
+        *("tests/endings.py", "tests/toy_cells.py"),
     ),
     "authoring": (
         *("repros/authoring/", "repros/engine/header/", "repros/cli/check.py", "repros/cli/new.py"),

@@ -62,14 +62,14 @@ _STDIN = Path("-")
     type=click.Choice([extent.value for extent in FailOn]),
     default=FailOn.FIXABLE.value,
     show_default=True,
-    help="The failures that are reported: those that a newer release is without; all bugs, too; or all.",
+    help="The failures that are reported: those that a newer release does not have; all bugs, too; or all.",
 )
 @click.option("--strict", is_flag=True, help="Report possible and unknown failures, too.")
 @click.option(
     "--base",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Report only what this older file, or the one in this folder, is without.",
+    help="Report only failures that this older file, or the one in this folder, does not have.",
 )
 @click.option(
     "--source",
@@ -100,9 +100,9 @@ def audit(
     FILE is a requirements.txt, a pyproject.toml, a lock (uv, Poetry, PDM, pylock.toml), the output of pip list, conda
     list or conda env export, an issue with its environment, or - for standard input; the default is the one in the
     working directory.
-    The report has the failures that a newer release is without, and the number of the others. The exit code is 1 if
-    there is one. For a version range, a failure of some releases in it is possible. A failure that cannot be determined
-    is unknown, never unaffected.
+    The report has the failures that a newer release does not have, and the number of the others. Exit code: 1 if a
+    failure is reported, 0 if none is. A failure is `possible` if it affects a part of a version range, and `unknown` if
+    the file does not say enough; neither counts as unaffected.
 
     To accept a failure temporarily, add its id, a reason and a last day to `ignore` in [tool.repros.audit] of the
     project's pyproject.toml.

@@ -19,7 +19,7 @@ from repros.cli.shared.inputs import load_catalogue, read_catalogue
 from repros.cli.shared.on import on_option
 from repros.cli.shared.options import catalogue_option
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.script_options import issue_options, running_options
+from repros.cli.shared.script_options import ASKED, issue_options, running_options, watch_option
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo_json
 from repros.model import Device, Repro
@@ -31,6 +31,7 @@ from repros.scripts.bisect.question import Question, ask, choose_cell
 from repros.scripts.bisect.record import bisection_record
 from repros.scripts.bisect.record import keep as keep_bisection
 from repros.scripts.bisect.text import describe_outcome, describe_steps
+from repros.scripts.try_.request import ScriptRequest
 
 
 def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> Version | None:
@@ -41,8 +42,7 @@ def _parse_version(_: click.Context, __: click.Parameter, given: str | None) -> 
 
 
 _OF_FAILURES = ("variant", "strategy", "device", "on", "keep")
-_WAYS = ("ranks", "own_ranks", "gpus", "timeout", "memory", "file_size", "network", "no_watch")
-_OF_SCRIPTS = (*_WAYS, "issue", "block", "tolerance", "runs", "index")
+_OF_SCRIPTS = ("tolerance", "runs", "index")
 _AFTER = "repros.scripts.bisect.after"
 """In click's context: the words after `--`, or None without it."""
 
@@ -117,14 +117,16 @@ class _Bisect(click.Command):
 @click.option("--index", metavar="URL", help="Also test the nightly releases of this index, with a program.")
 @issue_options
 @running_options
-@click.option("--no-watch", is_flag=True, help="Disable the checks of `repros watch`.")
+@watch_option
 @on_option
 @click.option("--keep", is_flag=True, help="Record the result in the catalogue's evidence.")
 @click.option("--dry-run", is_flag=True, help="Print the steps and their cost without running them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; progress goes to stderr.")
 @catalogue_option
 @click.pass_context
-def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLocations, **given: Any) -> int:
+def bisect_repro(
+    context: click.Context, /, id_: str | None, request: ScriptRequest, places: CatalogueLocations, **given: Any
+) -> int:
     """Find the first and the last affected release of a package, or the release that changes a program's outcome.
 
     Releases are installed into copies of a stack's environment and tested in parallel. Other packages keep the stack's
@@ -144,13 +146,13 @@ def bisect_repro(context: click.Context, /, id_: str | None, places: CatalogueLo
     the same outcome; 2 if the request is invalid.
     """
     after = context.meta[_AFTER]
-    if id_ is None and after is None and given["issue"] is None:
+    if id_ is None and after is None and request.issue is None:
         raise click.UsageError("Missing argument 'ID', SCRIPT, --from-issue FILE or -- COMMAND.")
     if id_ is None or _is_script(id_, places):
         _refuse(context, _OF_FAILURES, "is for a failure of the catalogue")
         asked = {name: value for name, value in given.items() if name not in _OF_FAILURES}
-        return bisect_script(id_, after, places, **asked)
-    _refuse(context, _OF_SCRIPTS, f"is for a script or a command, and {id_} is a failure of the catalogue")
+        return bisect_script(request, id_, after, places, **asked)
+    _refuse(context, (*ASKED, *_OF_SCRIPTS), f"is for a script or a command, and {id_} is a failure of the catalogue")
     if after is not None:
         raise click.UsageError(f"{id_} takes no words after --; expected a script, or only a command.")
     return _bisect_failure(id_, places, **{name: value for name, value in given.items() if name not in _OF_SCRIPTS})

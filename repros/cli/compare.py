@@ -99,11 +99,11 @@ def compare(
 ) -> int:
     """Run a training twice, unchanged, and report the first step and location at which the runs diverge.
 
-    The first run is the reference. Batches, hyperparameters, parameters, optimizer state, module outputs, losses and
-    gradients are compared step by step, from cause to effect, as are evaluations between steps and the final state.
-    Values of several ranks or accumulated passes are combined. If nothing else differs, differences in values
-    that the program reads are reported, such as a metric. A single COMMAND is run twice. Nothing is installed
-    into its environment.
+    The first run is the reference. Batches, hyperparameters, parameters, optimizer state, module outputs, losses
+    and gradients are compared step by step, from cause to effect, as are evaluations between steps and the final
+    state. Losses and gradients of several ranks or accumulated passes are reduced to those of the whole batch
+    first. If nothing else differs, values that the program takes off a tensor are compared, such as a metric's
+    `.item()`. A single COMMAND is run twice. Nothing is installed into its environment.
 
     Rounding differences within the printed tolerance of the number format are ignored, unless --exact is given.
 

@@ -58,9 +58,9 @@ def match(
     releases.
 
     `certain`: class, message, call stack and versions match, or the traceback contains the repro's script. `likely`:
-    class and message match, and the call stack if the repro names frames. `possible`: the log shows a part of this (of
-    the message, no class, no traceback, a warning), several failures have the same message, or the versions are outside
-    the affected range. `ruled out`: a line of the log contradicts the failure.
+    class and message match, and the call stack if the repro names frames. `possible`: the log has a part of the
+    evidence (a part of the message, a message without class or traceback, or a warning), several failures share the
+    message, or the versions are outside the affected range. `ruled out`: a line of the log contradicts the failure.
 
     Without a documented failure, the report says what the words of each error mean: the numbers and names in it, the
     innermost line of your own code, and the causes that public threads have, with a check and a fix for each.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -20,7 +19,7 @@ from repros.cli.shared.example import example
 from repros.cli.shared.inputs import CHECKOUT
 from repros.cli.shared.options import stacks_option
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.script_options import make_task, ready_stacks, running_options, try_on
+from repros.cli.shared.script_options import ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo
 from repros.cli.shared.where import choose_where
 from repros.model.errors import ReprosError
@@ -34,7 +33,7 @@ from repros.model.settings import (
     is_own_file,
     read_settings,
 )
-from repros.scripts.try_.script import read_script
+from repros.scripts.try_.request import ScriptRequest, read_task
 from repros.text.wording import relative_to_cwd
 
 
@@ -61,7 +60,7 @@ from repros.text.wording import relative_to_cwd
 )
 @click.option(
     "--from-issue",
-    "issue",
+    "report",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
     help="Fill the template from the text of a new-failure issue; '-' is stdin.",
@@ -90,12 +89,12 @@ def new(
     slug: str | None,
     family: str | None,
     template: str | None,
-    issue: Path | None,
+    report: Path | None,
     script: Path | None,
     thread: str | None,
     stacks: tuple[str, ...],
+    request: ScriptRequest,
     catalogue: Path | None,
-    **running: Any,
 ) -> None:
     """Write a new repro script from a template whose two variants run.
 
@@ -108,8 +107,8 @@ def new(
     `home` and affected range come from the outcomes. Symptom, cause and fix are left to the author, and `repros check`
     lists them.
     """
-    _refuse_other_options(issue, script, thread, stacks)
-    form = parse_form(_read_issue(issue)) if issue is not None else None
+    _refuse_other_options(report, script, thread, stacks)
+    form = parse_form(_read_issue(report)) if report is not None else None
     if form is not None:
         slug, family = slug or form.slug, family or form.family
     if slug is None:
@@ -128,7 +127,7 @@ def new(
     places = find_catalogues([catalogue])
     if script is not None:
         script_path(catalogue, family, slug)  # raises before minutes are spent
-        form = _measure(script, slug, thread, stacks, running)
+        form = _measure(replace(request, words=(str(script),), watch=False), slug, thread, stacks)
     path = write_script(
         catalogue, family, slug, [*folders, CATALOGUE], lambda text: _fill(text, form, places), prefix, template
     )
@@ -157,12 +156,10 @@ def _refuse_other_options(issue: Path | None, script: Path | None, thread: str |
         raise click.UsageError("--thread and --stack need --from-script FILE.")
 
 
-def _measure(
-    file: Path, slug: str, thread: str | None, stacks: tuple[str, ...], running: Mapping[str, Any]
-) -> FilledForm:
+def _measure(request: ScriptRequest, slug: str, thread: str | None, stacks: tuple[str, ...]) -> FilledForm:
     """Run a script on the stacks and return the form filled from the outcomes."""
     places = find_catalogues()
-    task = make_task(read_script(file), watch=False, **running)
+    task = read_task(request)
     where = choose_where(stacks or ready_stacks(places), None, places)
     runs = try_on(task, lambda _: where)
     title = slug.replace("_", " ").capitalize()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from packaging.requirements import Requirement
@@ -14,11 +14,9 @@ from repros.cli.shared.exit_codes import AGREES
 from repros.cli.shared.options import catalogue_option, json_option
 from repros.cli.shared.output import console, show_text, write_new
 from repros.cli.shared.script_options import (
-    LOGS,
-    find_script,
     issue_options,
-    make_task,
     running_options,
+    warn,
     words_argument,
 )
 from repros.cli.shared.signals import interrupt_on_signals
@@ -31,7 +29,8 @@ from repros.model.settings import CatalogueLocations
 from repros.scripts.reduce.json_format import reduction_to_json
 from repros.scripts.reduce.reduction import ReduceOptions, reduce_script
 from repros.scripts.reduce.text import format_reduction
-from repros.scripts.try_.text import format_warning
+from repros.scripts.try_.request import ScriptRequest, read_task
+from repros.scripts.try_.run import LOGS
 
 _SECONDS = 60
 
@@ -87,9 +86,7 @@ _SECONDS = 60
 @json_option
 @catalogue_option
 def reduce(
-    words: tuple[str, ...],
-    issue: Path | None,
-    block: int | None,
+    request: ScriptRequest,
     stack: str,
     wanted: tuple[Requirement, ...],
     clean_on: str | None,
@@ -102,7 +99,6 @@ def reduce(
     *,
     force: bool,
     as_json: bool,
-    **running: Any,
 ) -> int:
     """Minimize a failing script while it still fails in the same way.
 
@@ -118,24 +114,22 @@ def reduce(
 
     Exit code: 0 if a reduced script was written, 2 if SCRIPT does not fail or the request cannot be met.
     """
-    script, arguments = find_script(words, issue, block)
-    output = output or _output(Path(words[0]) if issue is None else issue)
+    output = output or _output(request.issue or Path(request.words[0]))
     if output.exists() and not force:
         raise ReprosError(f"{output} exists already; overwrite it with --force, or name another with --output.")
     jobs = jobs or usable_cores()
-    task = make_task(script, arguments, watch=False, at_once=jobs, **running)
-    where, err = choose_where((stack,), None, places), console(stderr=True)
-    report_progress = partial(show_text, err, style="dim")
+    task = read_task(replace(request, watch=False), at_once=jobs)
+    where, report_progress = choose_where((stack,), None, places), partial(show_text, console(stderr=True), style="dim")
     with interrupt_on_signals():
         where = extend_stacks(where, wanted, report_progress)
-        show_text(err, format_warning(task, err.width), "yellow")
+        warn(task)
         clean = choose_where((clean_on or stack,), None, places) if clean_on or cleaning else None
         clean = extend_stacks(clean, cleaning, report_progress) if clean else None
         options = ReduceOptions(minutes * _SECONDS, jobs, texts, clean)
         found = reduce_script(task, where, new_log_folder(LOGS), options, report_progress)
     write_new(output, found.source, force=force)
     if as_json:
-        echo_json(reduction_to_json(found, script.origin, str(output)))
+        echo_json(reduction_to_json(found, task.script.origin, str(output)))
     else:
         out = console()
         show_text(out, format_reduction(found, output, out.width))

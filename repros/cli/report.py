@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 from packaging.requirements import Requirement
@@ -16,7 +15,7 @@ from packaging.requirements import Requirement
 from repros.advise.report.build import IssueReport, build, shows_failure
 from repros.advise.report.collect_env import collect_env
 from repros.advise.report.markdown import Form, markdown, short_markdown
-from repros.advise.report.redact import MachineIdentity, Redactor
+from repros.advise.report.redact import MachineIdentity, redact_machine
 from repros.advise.report.script.markdown import script_markdown
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import load_catalogue
@@ -24,17 +23,14 @@ from repros.cli.shared.live import LiveReporter
 from repros.cli.shared.options import catalogue_option, narrowing_options, python_option, stacks_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import (
-    find_script,
+    choose_targets,
     issue_options,
-    issue_targets,
-    make_task,
     running_options,
     try_on,
 )
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.streams import echo, echo_json
 from repros.cli.shared.where import choose_where, with_option
-from repros.diagnose.issue import Issue
 from repros.engine import environments, record
 from repros.engine.environment import Targets
 from repros.engine.pipeline import run_specs
@@ -47,7 +43,7 @@ from repros.model.errors import ReprosError
 from repros.model.settings import CatalogueLocations
 from repros.scripts.try_.markdown import comment
 from repros.scripts.try_.report import report_of
-from repros.scripts.try_.script import Script, read_report
+from repros.scripts.try_.request import ScriptRequest, read_task
 from repros.text.layout import HANGING
 from repros.text.threads import kind_text
 from repros.text.wording import wrap
@@ -103,15 +99,13 @@ def report(
     results: Path | None,
     chosen: str | None,
     script: Path | None,
-    issue: Path | None,
-    block: int | None,
     wanted: tuple[Requirement, ...],
+    request: ScriptRequest,
     places: CatalogueLocations,
     *,
     short: bool,
     with_env: bool,
     as_json: bool,
-    **running: Any,
 ) -> None:
     """Write a Markdown block for an upstream issue, one per ID.
 
@@ -123,10 +117,10 @@ def report(
     --with, apply only then.
     """
     form = _Presentation(Form(chosen) if chosen else None, short, with_env, as_json)
-    if script is not None or issue is not None:
+    if script is not None or request.issue is not None:
         if ids or python is not None or results is not None or strategies or devices:
             raise click.UsageError("--script reports a file of its own, on --stack; it excludes IDs and their options.")
-        _report_script(_read_program(script, issue, block), stacks, wanted, places, running, form)
+        _report_script(_name_script(request, script), stacks, wanted, places, form)
         return
     if wanted:
         raise click.UsageError("--with applies to --script and --from-issue.")
@@ -178,20 +172,22 @@ def _print(reports: Sequence[IssueReport], form: _Presentation) -> None:
     echo("\n---\n\n".join(texts), nl=False)
 
 
-def _read_program(script: Path | None, issue: Path | None, block: int | None) -> tuple[Script, Issue | None]:
-    """Return the script to report, and the issue that it is from."""
-    if script is not None and issue is not None:
+def _name_script(request: ScriptRequest, script: Path | None) -> ScriptRequest:
+    """Return the request with the file of `--script`."""
+    if script is None:
+        return request
+    if request.issue is not None:
         raise click.UsageError("--script and --from-issue exclude each other.")
-    program, _ = find_script((str(script),) if script is not None else (), issue, block)
-    return program, read_report(issue, block) if issue is not None else None
+    if request.block is not None:
+        raise click.UsageError("--block needs --from-issue FILE.")
+    return dataclasses.replace(request, words=(str(script),))
 
 
 def _report_script(
-    program: tuple[Script, Issue | None],
+    request: ScriptRequest,
     stacks: tuple[str, ...],
     wanted: tuple[Requirement, ...],
     places: CatalogueLocations,
-    running: Mapping[str, Any],
     form: _Presentation,
 ) -> None:
     """Run a script on stacks and print its block.
@@ -199,9 +195,8 @@ def _report_script(
     Raises:
         ReprosError: it ran nowhere.
     """
-    script, issue = program
-    task = make_task(script, watch=False, **running)
-    runs = try_on(task, lambda progress: issue_targets(task, issue, stacks, wanted, places, progress), issue)
+    task = read_task(dataclasses.replace(request, watch=False))
+    runs = try_on(task, functools.partial(choose_targets, task, stacks, wanted, places))
     identity = MachineIdentity.of_this_machine()
     pythons = {run.stack: run.environment.python for run in runs}
     found = report_of(task, runs, lambda name: _collect_env_once(pythons[name]) if form.with_env else _NO_ENV, identity)
@@ -210,8 +205,8 @@ def _report_script(
     if form.as_json:
         echo_json(dataclasses.asdict(found))
     elif form.short:
-        command = shlex.join(["repros", "try", *(["--from-issue", "issue.md"] if issue else [script.name])])
-        echo(comment(task, runs, command, Redactor(identity)), nl=False)
+        command = shlex.join(["repros", "try", *(["--from-issue", "issue.md"] if task.issue else [task.script.name])])
+        echo(redact_machine(comment(task, runs, command)))
     else:
         echo(script_markdown(found, form.form), nl=False)
 

@@ -25,6 +25,7 @@ from repros.scripts.triage.kind import Input, InputKind, recognise
 if TYPE_CHECKING:
     from repros.diagnose.messages.nearest import NearFailure
     from repros.scripts.triage.issue_answer import ListedFailure
+    from repros.scripts.triage.report import Report
     from repros.scripts.triage.script_uses import FailureUses
 
 ANSWERED, NOT_ANSWERED = 0, 1
@@ -107,7 +108,7 @@ def _run(
     result = run_input(found, answer, places, RunRequest(*costly))
     if not comment:
         return _show(result.answer, as_json=as_json)
-    echo(result.comment("repros triage issue.md --run"), nl=False)
+    echo(result.comment("repros triage issue.md --run"))
     return ANSWERED if result.answer.certainty.is_answer else NOT_ANSWERED
 
 
@@ -137,23 +138,44 @@ def _answer(found: Input, places: CatalogueLocations) -> Answer:
 
 
 def _answer_text(found: Input, places: CatalogueLocations) -> Answer:
+    is_issue = found.kind is InputKind.ISSUE
+    report = _read_report(found) if is_issue else None
+    answer = _answer_log(found, places, report)
+    if is_issue or (not _has_error(answer) and _is_prose(found, answer)):
+        report = report or _read_report(found)
+        completed = _complete(found, answer, places, report)
+        return completed if is_issue or completed.certainty is not Certainty.UNKNOWN else answer
+    if found.words and not _has_error(answer) and not answer.repro_id and len(found.words[0]) < _LONGEST_SEARCH:
+        return _search(found.words, places)
+    return answer
+
+
+def _answer_log(found: Input, places: CatalogueLocations, report: Report | None) -> Answer:
     from repros.scripts.triage.log_answer import answer_log  # noqa: PLC0415 - see above
 
     repros, near = partial(read_catalogue, places), partial(_find_near, places)
-    answer = answer_log(found, load_index(places), repros, near)
-    has_error = any(section.label == "error" for section in answer.sections)
-    if found.kind is InputKind.ISSUE or (not has_error and _is_prose(found, answer)):
-        from repros.scripts.triage.issue_answer import complete_issue, with_messages  # noqa: PLC0415 - see above
+    return answer_log(found, load_index(places), repros, near, report)
 
-        if answer.certainty is Certainty.UNKNOWN and not has_error and (quoted := with_messages(found)):
-            answer = answer_log(quoted, load_index(places), repros, near)
-        completed = complete_issue(
-            answer, found.documents[0], partial(_read_uses, places), partial(_list_failures, places), repros
-        )
-        return completed if found.kind is InputKind.ISSUE or completed.title != answer.title else answer
-    if found.words and not has_error and not answer.repro_id and len(found.words[0]) < _LONGEST_SEARCH:
-        return _search(found.words, places)
-    return answer
+
+def _complete(found: Input, answer: Answer, places: CatalogueLocations, report: Report) -> Answer:
+    """Return the answer to an issue: first to the messages in its sentences, if its lines have no error."""
+    from repros.scripts.triage.issue_answer import Readers, complete_issue  # noqa: PLC0415 - see above
+    from repros.scripts.triage.quoted import with_messages  # noqa: PLC0415 - see above
+
+    if answer.certainty is Certainty.UNKNOWN and not _has_error(answer) and (quoted := with_messages(found)):
+        answer = _answer_log(quoted, places, report)
+    readers = Readers(partial(_read_uses, places), partial(_list_failures, places), partial(read_catalogue, places))
+    return complete_issue(answer, found.documents[0], report, readers)
+
+
+def _read_report(found: Input) -> Report:
+    from repros.scripts.triage.report import Report  # noqa: PLC0415 - see above
+
+    return Report.of(found.documents[0])
+
+
+def _has_error(answer: Answer) -> bool:
+    return any(section.label == "error" for section in answer.sections)
 
 
 def _list_failures(places: CatalogueLocations) -> Iterator[ListedFailure]:

@@ -22,7 +22,7 @@ _PORT_TAKEN = re.compile(r"Address already in use|EADDRINUSE")
 def job_of(cell: Cell) -> Job:
     """Return the job that runs a cell: `python script.py VARIANT STRATEGY DEVICE`."""
     script = cell.repro.path.resolve()
-    environ = for_device(cell.device, cell.processes)
+    environ = for_device(cell.device, cell.processes, on_stack=cell.environment.stack is not None)
     environ.pop("TMPDIR", None)  # each run has a folder of its own for temporary files
     return Job(
         python=cell.environment.python,

@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from repros import inside
 from repros.engine.causes import is_machine_error
+from repros.engine.launch.environ import shell_notes
+from repros.engine.launch.inherited import is_of_the_machine
 from repros.engine.launch.patience import NoAnswerError, wait_for_answer
 from repros.engine.probe_cache import ProbeOutput, cached_output
 from repros.inside import contract
@@ -105,11 +107,15 @@ def _ask(
     python: Path, stack: str | None, words: Sequence[str], report_progress: Callable[[str], None]
 ) -> tuple[str, str]:
     """Run the probe's script; return its stdout, whose last line is the answer, and its stderr."""
-    # Without `-I`, which ignores the user's PYTHONPATH: the environment may be incomplete without that.
+    # Without `-I`, which ignores the user's PYTHONPATH: the user's own environment may be incomplete without that.
     command = [str(python), str(_SCRIPT), *words]
     # Simulated GPUs of this process must not count as real ones.
     left_out = {"PYTHONHOME", "PYTHONSTARTUP", contract.SIM}
-    environ = {name: value for name, value in os.environ.items() if name not in left_out}
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in left_out and (stack is None or is_of_the_machine(name))
+    }
     ours = {
         cache.VARIABLE: str(cache.cache_folder()),
         "PYTHONPATH": contract.python_path(environ.get("PYTHONPATH")),
@@ -189,4 +195,11 @@ def _environment(python: Path, stack: str | None, answer: ProbeOutput) -> Enviro
         counts[Device.SIM] = sys.maxsize
     else:
         absent[Device.SIM] = sim["absent"] if isinstance(sim, dict) else "the simulated accelerator was not requested"
-    return Environment(name, python, str(answer["python"]), versions, counts, absent, stack=stack)
+    notes = (*shell_notes(on_stack=stack is not None), *_shadowed(answer.get("shadowed")))
+    return Environment(name, python, str(answer["python"]), versions, counts, absent, stack=stack, notes=notes)
+
+
+def _shadowed(found: object) -> Iterator[str]:
+    """Yield a sentence for each package that Python imports from another place than its installed release."""
+    for package, file in sorted(found.items()) if isinstance(found, dict) else ():
+        yield f"{package} is imported from {file}, which is not its installed release"

@@ -1,7 +1,7 @@
 """Results files in JSON Lines: one object per cell, appended immediately, so a killed runner loses no result.
 
-:class:`RecordLine` is the format; its JSON Schema is `record.schema.json` in this folder. Lines contain no environment
-variables and nothing else about the machine except its platform.
+:class:`RecordLine` is the format; its JSON Schema is `record.schema.json` in this folder. Lines contain no values
+of environment variables and nothing else about the machine except its platform.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ class StackRecord(TypedDict):
     python: str
     versions: Mapping[str, str]
     """Installed versions of the packages that the repro names."""
+    notes: NotRequired[list[str]]
+    """Names of the user's environment variables that were left out or may change the results, and packages that are
+    imported from another place than their installed release; absent if there are none."""
 
 
 class ExpectationRecord(TypedDict):
@@ -97,8 +100,7 @@ class RecordLine(TypedDict):
 
 def line(result: CellResult) -> RecordLine:
     """Return the record line of a result."""
-    cell, observation = result.cell, result.observation
-    environment, expectation = cell.environment, cell.expectation
+    cell, observation, expectation = result.cell, result.observation, result.cell.expectation
     return {
         "schema": SCHEMA,
         "repro": cell.repro.id,
@@ -107,13 +109,8 @@ def line(result: CellResult) -> RecordLine:
         "claim": cell.variant.claim,
         "strategy": cell.strategy,
         "device": cell.device.value,
-        "stack": {
-            "name": environment.name,
-            "own": environment.stack is None,
-            "python": environment.python_version,
-            "versions": _named_versions(result),
-        },
-        "platform": environment.platform or platform.platform(),
+        "stack": _stack(result),
+        "platform": cell.environment.platform or platform.platform(),
         "processes": cell.processes,
         "expected": {
             "outcome": expectation.outcome.value,
@@ -133,6 +130,17 @@ def line(result: CellResult) -> RecordLine:
         "processor": round(observation.processor, 2) if observation else None,
         "logs": str(observation.folder) if observation else None,
     }
+
+
+def _stack(result: CellResult) -> StackRecord:
+    environment = result.cell.environment
+    stack: StackRecord = {
+        "name": environment.name,
+        "own": environment.stack is None,
+        "python": environment.python_version,
+        "versions": _named_versions(result),
+    }
+    return {**stack, "notes": list(environment.notes)} if environment.notes else stack
 
 
 def _named_versions(result: CellResult) -> dict[str, str]:

@@ -26,8 +26,7 @@ STACKS_TIMEOUT = 0.5
 
 
 def lead(request: dict[str, Any]) -> NoReturn:
-    """Lead one job: fork its ranks, wait for them, and kill their remaining children."""
-    os.setsid()
+    """Lead one job in a session of its own: fork its ranks, wait for them, and kill their remaining children."""
     die_with_parent()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

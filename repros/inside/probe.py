@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import sys
+from typing import Any
 
 
 def _versions() -> dict[str, str]:
@@ -22,6 +23,41 @@ def _versions() -> dict[str, str]:
             # Python imports the first distribution on the path.
             versions.setdefault(name.lower().replace("_", "-").replace(".", "-"), distribution.version)
     return versions
+
+
+def _spec(module: str) -> Any:
+    """Return where Python would import a module from; None if it cannot say, as of a damaged installation."""
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(module)
+    except Exception:
+        return None
+
+
+def _shadowed() -> dict[str, str]:
+    """Return the packages that Python does not import from where they are installed: name to the file that it imports.
+
+    A copy earlier on the path, such as a checkout on `PYTHONPATH`, hides the release that the metadata names.
+    """
+    import importlib.metadata
+
+    shadowed: dict[str, str] = {}
+    seen = set()
+    for distribution in importlib.metadata.distributions():
+        module = (distribution.metadata["Name"] or "").lower().replace("-", "_").replace(".", "_")
+        if not module or module in seen:
+            continue
+        seen.add(module)
+        spec = _spec(module)
+        installed = [str(distribution.locate_file(name)) for name in (f"{module}/__init__.py", f"{module}.py")]
+        # What an editable installation imports is elsewhere, and none of these exists.
+        found = [file for file in installed if os.path.exists(file)]
+        if spec is None or not spec.origin or not os.path.exists(spec.origin) or not found:
+            continue
+        if not any(os.path.samefile(file, spec.origin) for file in found):
+            shadowed[module.replace("_", "-")] = spec.origin
+    return shadowed
 
 
 def _import_problem() -> str | None:
@@ -64,12 +100,7 @@ def _sim() -> dict[str, str | None]:
 
 def _where() -> dict[str, object]:
     """Return the cache key of a description: the interpreter, its `sys.path`, and the file of torch."""
-    import importlib.util
-
-    try:
-        torch = importlib.util.find_spec("torch")
-    except Exception:
-        torch = None
+    torch = _spec("torch")
     return {
         "version": sys.version,
         "executable": sys.executable,
@@ -87,6 +118,7 @@ def _description(*, sim: bool) -> dict[str, object]:
         "executable": sys.executable,
         "platform": platform.platform(),
         "versions": _versions(),
+        "shadowed": _shadowed(),
         "torch": problem,
         "cuda": {"count": count, "absent": why_no_cuda},
         "sim": _sim() if sim else None,

@@ -207,6 +207,7 @@ class _Server:
         if pid == 0:
             for descriptor in self.private:
                 os.close(descriptor)
+            os.setsid()
             run_and_exit(functools.partial(self.lead, request))
         self.leaders[pid] = request["id"]
         self.send({"id": request["id"], "pid": pid})

@@ -35,6 +35,8 @@ class Environment:
     """Name of the stack that the environment was made from; None for the user's own environment."""
     platform: str = ""
     """Operating system, processor and C library of its machine; empty for this machine."""
+    notes: tuple[str, ...] = ()
+    """What a reader of its results must know about the user's shell and search path, one sentence each."""
 
     def unmet(self, requirements: Iterable[Requirement]) -> list[str]:
         """Return the unmet requirements, each as `lightning>=2.1 (found 2.0.9)`."""

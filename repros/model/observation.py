@@ -86,6 +86,8 @@ class Observation:
     """Processes that outlived the main process and had to be ended, ranks not counted."""
     deadlock: str | None = None
     """The evidence of a deadlock of the ranks before the deadline."""
+    damaged: tuple[str, ...] = ()
+    """The files and lines of the run's records that were skipped, and why."""
 
     @property
     def processor(self) -> float:

@@ -1,1 +1,1 @@
-"""Commands that run the script of a user or of a bug report: `repros try`, `repros reduce`, `repros bisect`."""
+"""Commands on the script or the report of a user: `repros triage`, `repros try`, `repros reduce`, `repros bisect`."""

@@ -6,26 +6,30 @@ accelerator can be built without paying for `import torch`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from .errors import SimUnavailableError
 from .operators_header import operator_list, operators_header
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _SOURCES = Path(__file__).parent / "csrc"
-# In a translation unit of their own: they need PyTorch's headers for Python and c10d.
-_BINDINGS = (_SOURCES / "module.cpp", _SOURCES / "distributed")
 _OLDEST = (2, 0)
 _COMPILERS = ("g++", "c++", "clang++")
 # With AT_PER_OPERATOR_HEADERS, PyTorch's headers include the declarations of the operators that they use, not of all.
@@ -35,6 +39,7 @@ _FLAGS = ("-O1", "-fPIC", "-fvisibility=hidden", "-DTORCH_EXTENSION_NAME=_sim", 
 _HEAP = "--param=ggc-min-heapsize=1000000"
 # A user's compiler may be newer than the one that tools/cpp_warnings.py runs with, and warn about more.
 _NO_WARNINGS = "-w"
+_SILENT_S = 1.0
 
 
 class _Torch(NamedTuple):
@@ -63,11 +68,9 @@ def shared_object() -> Path:
     if _is_whole(built):
         return built
     try:
-        import fcntl  # absent on Windows, which has been refused above
-
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            _acquire(lock, torch)
             if not _is_whole(built):
                 for left in folder.glob("tmp*"):  # of a process that was killed while it held the lock
                     shutil.rmtree(left, ignore_errors=True)
@@ -78,6 +81,44 @@ def shared_object() -> Path:
         )
         raise SimUnavailableError(msg) from error
     return built
+
+
+def _acquire(lock: IO[str], torch: _Torch) -> None:
+    """Lock a file; say so if another process has had it for a second, which is compiling then."""
+    import fcntl  # absent on Windows, which has been refused before
+
+    deadline = time.monotonic() + _SILENT_S
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.05)
+        else:
+            return
+    sys.stderr.write(f"waiting for another process that compiles the simulated GPUs for torch {torch.version}\n")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+@contextlib.contextmanager
+def _ended_cleanly() -> Iterator[None]:
+    """Let a process that SIGTERM ends leave the block first, which removes what it has begun and ends its compiler."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:  # the program's own handler decides
+        yield
+        return
+    received = []
+
+    def leave(number: int, _frame: object) -> None:
+        received.append(number)
+        raise SystemExit
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if received:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def installed_torch() -> _Torch:
@@ -188,18 +229,17 @@ def _build(torch: _Torch, folder: Path, built: Path) -> None:
     sys.stderr.write(f"compiling the simulated GPUs for torch {torch.version}; done once, takes about a minute\n")
     log = folder / "build.log"
     # In the cache folder, so that the final rename stays within one file system.
-    with tempfile.TemporaryDirectory(dir=folder) as name, log.open("w") as output:
+    with _ended_cleanly(), tempfile.TemporaryDirectory(dir=folder) as name, log.open("w") as output:
         work = Path(name)
-        units = write_units(torch, work)
-        objects = [unit.with_suffix(".o") for unit in units]
-        options = [[*_own_flags(), "-c", "-o", str(made)] for made in objects]
-        outcomes = compile_units(torch, units, options)
+        unit = write_unit(torch, work)
+        compiled = unit.with_suffix(".o")
+        outcomes = [compile_unit(torch, unit, [*_own_flags(), "-c", "-o", str(compiled)])]
         linked = work / built.name
         libraries = [f"-L{torch.root / 'lib'}", "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
         undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-        if all(outcome.returncode == 0 for outcome in outcomes):
-            own = [*_own_flags(), "-shared", *map(str, objects), *libraries, *undefined, "-o", str(linked)]
-            outcomes.append(_run([compiler, *own]))
+        if outcomes[0].returncode == 0:
+            own = [*_own_flags(), "-shared", str(compiled), *libraries, *undefined, "-o", str(linked)]
+            outcomes.append(_run([compiler, *own], work))
         for outcome in outcomes:
             output.write(f"$ {' '.join(outcome.args)}\n{outcome.stdout}\n")
         failed = [outcome for outcome in outcomes if outcome.returncode != 0]
@@ -239,37 +279,40 @@ def _move_durably(linked: Path, built: Path) -> None:
         made.replace(place)
 
 
-def write_units(torch: _Torch, work: Path) -> list[Path]:
-    """Write the generated header and the translation units into a folder; return the units.
+def write_unit(torch: _Torch, work: Path) -> Path:
+    """Write the generated header and the translation unit into a folder; return the unit.
 
-    Parsing PyTorch's headers takes a quarter of the time, so the sources are compiled as two units in parallel, not one
-    by one. A source has a namespace of its own, so the order of the sources in a unit does not matter.
+    PyTorch's headers take the compiler longer than the sources, so all sources are one unit. A source has a namespace
+    of its own and includes what it uses, so their order does not matter for what they mean.
     """
     (work / "operators.h").write_text(operators_header(operator_list(torch.root).read_text()))
-    sources = sorted(_SOURCES.rglob("*.cpp"))
-    bindings = [source for source in sources if source in _BINDINGS or source.parent in _BINDINGS]
-    units = {
-        work / "core.cpp": [source for source in sources if source not in bindings],
-        work / "bindings.cpp": bindings,
-    }
-    for unit, included in units.items():
-        unit.write_text("".join(f'#include "{source}"\n' for source in included))
-    return list(units)
+    unit = work / "sim.cpp"
+    unit.write_text("".join(f'#include "{source}"\n' for source in sorted(_SOURCES.rglob("*.cpp"))))
+    return unit
 
 
-def compile_units(torch: _Torch, units: list[Path], options: list[list[str]]) -> list[subprocess.CompletedProcess[str]]:
-    """Run the compiler on each unit, in parallel, with the common flags and the unit's options."""
-    compiler = _compiler()
-    steps = [
-        [compiler, *_flags(torch), _HEAP, f"-I{unit.parent}", f"-I{_SOURCES}", *own, str(unit)]
-        for unit, own in zip(units, options)
-    ]
-    with ThreadPoolExecutor(len(steps)) as pool:
-        return list(pool.map(_run, steps))
+def compile_unit(torch: _Torch, unit: Path, options: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run the compiler on the unit with the common flags and these options."""
+    includes = [f"-I{unit.parent}", f"-I{_SOURCES}"]
+    return _run([_compiler(), *_flags(torch), _HEAP, *includes, *options, str(unit)], unit.parent)
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+def _run(command: list[str], work: Path) -> subprocess.CompletedProcess[str]:
+    # In a group of its own, so that the compiler's child processes end with it. Its temporary files go with the folder.
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(work)},
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output)
 
 
 def _pybind_flags(root: Path) -> list[str]:

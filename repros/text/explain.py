@@ -16,6 +16,7 @@ from repros.text.layout import label_lines
 from repros.text.wording import count, relative_to_cwd
 
 _LOG_LINES = 15
+_SHOWN_RECORDS = 3
 _WAITING_FRAMES = 6
 _MOST_LINKS = 5
 _LONGEST_MESSAGE = 400
@@ -77,6 +78,8 @@ def _observed_lines(cell: Cell, observation: Observation) -> list[str]:
     lines = [f"{numbered} of {count(cell.processes, 'rank')}, launched {observation.launch}, in {seconds}"]
     if observation.leftovers:
         lines.append(f"{count(observation.leftovers, 'further process')} left running, ended by the engine")
+    if observation.damaged:
+        lines.append(f"skipped records: {', '.join(observation.damaged[:_SHOWN_RECORDS])}")
     for process in ranks:
         lines += [f"{process.name}: {_ending(process)}", *(f"  {line}" for line in _process_lines(process))]
     return lines
@@ -141,7 +144,7 @@ def _log_lines(observation: Observation) -> Iterator[str]:
     for process in observation.ranks:
         by_file.setdefault(process.log, []).append(process.name)
     for file, names in by_file.items():
-        lines = logs.tail(file, _LOG_LINES)
+        lines = logs.tail(observation.folder, file, _LOG_LINES)
         heading = f"log of {', '.join(names)}"
         yield f"{heading}, its last {count(len(lines), 'line')}:" if lines else f"{heading}: empty"
         yield from (f"  | {line}" for line in lines)

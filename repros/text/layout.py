@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from repros.text.styled import Text
 from repros.text.wording import wrap
@@ -11,6 +12,43 @@ MARGIN = 10
 """Columns of the margin, including its label."""
 HANGING = " " * 9
 """Indent of a heading's continuation lines: the width of `RPR-0001 `."""
+
+
+@dataclass(frozen=True)
+class Paragraphs:
+    """Paragraphs with a label in the margin of the first; none for an empty body."""
+
+    label: str
+    bodies: Iterable[str]
+    style: str = "dim"
+    """The style of the label."""
+    is_wrapped: bool = True
+    """Whether lines are wrapped; those of a log are not."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with its paragraphs."""
+
+    id: str
+    title: str
+    paragraphs: Iterable[Paragraphs]
+    style: str = "bold"
+
+
+def section_text(section: Section, width: int) -> Text:
+    """Return a section in at most `width` columns; only names, paths and lines of a log may be longer."""
+    lines = heading(section.id, section.title, width, style=section.style)
+    return Text("\n").join([*lines, *paragraph_lines(section.paragraphs, width)])
+
+
+def paragraph_lines(paragraphs: Iterable[Paragraphs], width: int, *, indent: int = 0) -> Iterator[Text]:
+    """Yield the lines of paragraphs, with `indent` columns in front of the margin; see :func:`entry`."""
+    for one in paragraphs:
+        if one.is_wrapped:
+            yield from entries(one.label, one.bodies, width, style=one.style, indent=indent)
+        else:
+            yield from label_lines(one.label, one.bodies, style=one.style, indent=indent)
 
 
 def heading(id_: str, title: str, width: int, *, style: str = "bold") -> Iterator[Text]:

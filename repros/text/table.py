@@ -211,7 +211,7 @@ def _short_names(lines: Iterable[RecordLine]) -> dict[str, str]:
 
 
 def _versions(lines: Iterable[RecordLine], width: int) -> Iterator[Text]:
-    """Yield the versions in every environment of the table."""
+    """Yield the versions in every environment of the table, and what its results may depend on besides."""
     lines = list(lines)
     names = _short_names(lines)
     versions: dict[str, dict[str, str]] = {}
@@ -226,6 +226,9 @@ def _versions(lines: Iterable[RecordLine], width: int) -> Iterator[Text]:
         numbers = ", ".join(f"{package} {version}" for package, version in sorted(installed.items(), key=_python_first))
         row = f"{names[name]:<{longest}}  {numbers}{path}"
         yield from (Text(part, "dim") for part in wrap(row, width, hanging=" " * (longest + 2)))
+    notes = dict.fromkeys((line["stack"]["name"], note) for line in lines for note in line["stack"].get("notes", []))
+    for name, note in notes:
+        yield from (Text(part, "yellow") for part in wrap(f"{names[name]}: {note}", width, hanging="  "))
     if versions:
         yield Text()
 

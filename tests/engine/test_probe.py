@@ -53,3 +53,53 @@ def test_nothing_is_announced_of_an_interpreter_that_is_not_there(environment: M
     python = environment("pass")
     probe(python, sim=True, needs_torch=False, report_progress=said.append)
     assert [str(python) in line for line in said] == [True]
+
+
+TORCH = "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: False)\n__version__ = '2.13.0+cpu'\n"
+
+
+@pytest.fixture
+def two_torches(environment: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Return an interpreter with a fake torch that is installed, and another torch on the user's PYTHONPATH."""
+    python = environment("pass")
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    info = site / "torch-2.13.0+cpu.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n")
+    (site / "torch.py").write_text(TORCH)
+    users = tmp_path / "checkout/torch/__init__.py"
+    users.parent.mkdir(parents=True)
+    users.write_text(TORCH)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "checkout"))
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    return python, users
+
+
+def test_a_copy_on_the_users_path_is_named_in_their_environment_and_left_out_of_a_stack(
+    two_torches: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, users = two_torches
+    own = probe(python, sim=False)
+    assert own.notes == (
+        "in effect, and may change results: PYTHONPATH, TORCHDYNAMO_DISABLE",
+        f"torch is imported from {users}, which is not its installed release",
+    )
+    of_a_stack = probe(python, "toys", sim=False)
+    assert of_a_stack.notes == ("left out of your environment variables: PYTHONPATH, TORCHDYNAMO_DISABLE",)
+    for name in ("PYTHONPATH", "TORCHDYNAMO_DISABLE"):
+        monkeypatch.delenv(name)
+    assert [probe(python, stack, sim=False).notes for stack in (None, "toys")] == [(), ()]
+
+
+def test_an_editable_installation_is_where_it_is_installed(environment: Make, tmp_path: Path) -> None:
+    python = environment("pass")
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    for name in ("torch", "accelerate"):
+        source = tmp_path / "source" / name
+        source.mkdir(parents=True)
+        (source / "__init__.py").write_text(TORCH)
+        info = site / f"{name}-2.13.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.13.0\n")
+    (site / "__editable__.pth").write_text(f"{tmp_path / 'source'}\n")
+    assert probe(python, sim=False).notes == ()

@@ -27,14 +27,17 @@ Extension modules: numpy.core (total: 1)
 """
 
 
+CELL = Path("runs", "cell")
 PRIVATE = Path("/nowhere/toys/toy_0001.py")
 
 
 @pytest.fixture
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "main.log").write_text("".join(f"line {number}\n" for number in range(40)), encoding="utf-8")
-    (tmp_path / "log.txt").write_bytes(b"garbage \xff\n")
+    cell = tmp_path / CELL
+    cell.mkdir(parents=True)
+    (cell / "main.log").write_text("".join(f"line {number}\n" for number in range(40)), encoding="utf-8")
+    (cell / "log.txt").write_bytes(b"garbage \xff\n")
     return tmp_path
 
 
@@ -55,7 +58,7 @@ def result(
             contrast=contrast,
         ),
     )
-    seen = factories.observation(*processes, folder=logs / "runs" / "cell", seconds=61.25)
+    seen = factories.observation(*processes, folder=logs / CELL, seconds=61.25)
     return CellResult(cell, Verdict.DIFFERENT, reason, None, seen)
 
 
@@ -68,8 +71,8 @@ def test_text(logs: Path, snapshot: SnapshotAssertion) -> None:
         factories.raised("one\ntwo", "torch.distributed.DistBackendError", via="context"),
         factories.raised("x" * 500, "builtins.KeyError", via="cause"),
     )  # fmt: skip
-    raised = factories.process(0, Ending.RAISED, chain=chain, at=3.21, log=logs / "main.log")
-    waits = factories.process(1, Ending.TIMED_OUT, at=60.0, stacks=STACKS, log=logs / "log.txt")
+    raised = factories.process(0, Ending.RAISED, chain=chain, at=3.21, log=logs / CELL / "main.log")
+    waits = factories.process(1, Ending.TIMED_OUT, at=60.0, stacks=STACKS, log=logs / CELL / "log.txt")
     contrast = result(
         logs, factories.process(None, Ending.EXITED, code=3), outcome=ExpectedOutcome.PASSES, contrast=True
     )

@@ -94,8 +94,11 @@ def test_one_change_runs_its_sessions_alone() -> None:
         "sim(2023-05)",
         "sim(current)",
         "programs",
+        "trainings",
+        "processes",
         "build",
     }
+    assert {*GUARDED} - {*without_change(["repros/diagnose/watch/report.py"])} == {"programs", "trainings"}
     assert {*GUARDED} - {*without_change(["tools/site/build.py"])} == {"browser"}
     assert without_change(["docs/usage.md", "repros/catalogue/ddp/x.py"]) == [*GUARDED]
     assert without_change(["pyproject.toml"]) == []

@@ -19,7 +19,7 @@ class FailOn(StrEnum):
     """The failures that an audit reports; each value includes those of the one before."""
 
     FIXABLE = "fixable"
-    """Failures that a newer release is without."""
+    """Failures that a newer release does not have."""
     BUGS = "bugs"
     """Bugs that no release fixes yet, too."""
     ALL = "all"

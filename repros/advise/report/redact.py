@@ -245,3 +245,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
     (re.compile(r"(?<![\w-])(?!_Z)(?=[a-z0-9_-]*[A-Z])(?=[A-Z0-9_-]*[a-z])(?=[A-Za-z_-]*\d)[\w-]{32,}"), "{secret}"),
 )
 """Patterns of private data, in this order: a pattern that contains another comes first."""
+
+
+def redact_machine(text: str) -> str:
+    """Return a text for the public without what identifies this machine."""
+    return Redactor(MachineIdentity.of_this_machine()).redact_text(text)

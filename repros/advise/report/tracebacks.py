@@ -95,21 +95,16 @@ def last_traceback(folders: Iterable[Path], scripts: ScriptVersions, redactor: R
     The complete log is redacted before it is cut, because a part of a key or of a secret cannot be recognised.
     """
     for folder in folders:
-        for log in (folder / "main.log", *sorted(folder.glob("processes/*/log.txt"))):
-            rows = redactor.redact_text("\n".join(_user_frames(_read_rows(log), scripts))).split("\n")
+        for log in logs.read(folder, logs.find(folder)):
+            rows = redactor.redact_text("\n".join(_user_frames(_rows(log), scripts))).split("\n")
             starts = [number for number, row in enumerate(rows) if _OPENING in row]
             if starts:
                 return _shorten([row[:_LONGEST_LINE] for row in rows[starts[-1] :]])
     return ""
 
 
-def _read_rows(log: Path) -> list[str]:
-    """Return the lines of a log without terminal escapes; a cell's finished log has at most `logs.CAP` bytes."""
-    try:
-        with log.open("rb") as file:
-            raw = file.read(2 * logs.CAP)
-    except OSError:
-        return []
+def _rows(raw: bytes) -> list[str]:
+    """Return the lines of a log without terminal escapes."""
     return remove_controls(raw.decode("utf-8", "replace")).removesuffix("\n").split("\n")
 
 

@@ -65,7 +65,7 @@ def _script_arguments(arguments: Sequence[str]) -> list[str]:
 
 def clean_environ(device: Device, processes: int, path: Sequence[str]) -> dict[str, str]:
     """Return the environment variables of a run by hand; `path` is appended to PYTHONPATH."""
-    environ = for_device(device, processes) | {"COLUMNS": "120", "PYTHONDONTWRITEBYTECODE": "1"}
+    environ = for_device(device, processes, on_stack=True) | {"COLUMNS": "120", "PYTHONDONTWRITEBYTECODE": "1"}
     for name in ("PYTHONUNBUFFERED", "PYTHONSAFEPATH"):
         del environ[name]
     python_path = os.pathsep.join(path)

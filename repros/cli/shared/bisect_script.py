@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 import psutil
@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from repros.cli.shared.exit_codes import AGREES, DISAGREES
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.script_options import make_task
+from repros.cli.shared.script_options import warn
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo_json
 from repros.engine.environments.nightlies import more_index
@@ -29,18 +29,16 @@ from repros.scripts.bisect.script.question import ScriptQuestion, ask_script
 from repros.scripts.bisect.script.text import describe_script_steps, format_script_bisection
 from repros.scripts.try_.command import read_command
 from repros.scripts.try_.needs import package_of
-from repros.scripts.try_.script import read_issue, read_script
-from repros.scripts.try_.task import Program, Task
-from repros.scripts.try_.text import format_warning
+from repros.scripts.try_.request import ScriptRequest, make_task, read_task
+from repros.scripts.try_.task import Task
 
 
 def bisect_script(
+    request: ScriptRequest,
     script: str | None,
     after: list[str] | None,
     places: CatalogueLocations,
     *,
-    issue: Path | None,
-    block: int | None,
     package: str | None,
     good: str | None,
     bad: str | None,
@@ -51,11 +49,9 @@ def bisect_script(
     runs: int,
     index: str | None,
     jobs: int | None,
-    no_watch: bool,
     every: bool,
     dry_run: bool,
     as_json: bool,
-    **running: Any,
 ) -> int:
     """Bisect a script, or the command after `--`. The arguments are the command's options by name.
 
@@ -66,12 +62,8 @@ def bisect_script(
         ReprosError: the request cannot be met.
     """
     patterns = parse_patterns(good, bad, tolerance)
-    jobs = jobs or _choose_jobs(running["ranks"] or running["own_ranks"] or 1)
-    if issue is not None and script is not None:
-        raise click.UsageError("SCRIPT and --from-issue exclude each other.")
-    program = read_issue(issue, block) if issue is not None else _read_program(script, after)
-    arguments = tuple(after or ()) if script or issue else ()
-    task = make_task(program, arguments, watch=not no_watch, at_once=jobs, **running)
+    jobs = jobs or _choose_jobs(request.ranks or request.own_ranks or 1)
+    task = _read_task(request, script, after, jobs)
     chosen = stack(stack_name or "current", places)
     question = ask_script(task, patterns, chosen, _choose_package(task, package), oldest, newest, runs, index)
     if dry_run:
@@ -82,8 +74,13 @@ def bisect_script(
         return _answer(question, jobs, every=every, as_json=as_json)
 
 
-def _read_program(script: str | None, after: list[str] | None) -> Program:
-    return read_command(after or [], Path.cwd()) if script is None else read_script(Path(script))
+def _read_task(request: ScriptRequest, script: str | None, after: list[str] | None, jobs: int) -> Task:
+    """Return the task of the issue of a request, of a script, or of the command after `--`."""
+    if request.issue is not None and script is not None:
+        raise click.UsageError("SCRIPT and --from-issue exclude each other.")
+    if request.issue is None and script is None:
+        return make_task(request, read_command(after or [], Path.cwd()), at_once=jobs)
+    return read_task(replace(request, words=(*([script] if script else []), *(after or ()))), at_once=jobs)
 
 
 def _choose_package(task: Task, given: str | None) -> str:
@@ -106,7 +103,7 @@ def _choose_jobs(ranks: int) -> int:
 
 def _answer(question: ScriptQuestion, jobs: int, *, every: bool, as_json: bool) -> int:
     err = console(stderr=True)
-    show_text(err, format_warning(question.task, err.width), "yellow")
+    warn(question.task)
     for line in describe_script_steps(question):
         show_text(err, line, "dim")
     try:

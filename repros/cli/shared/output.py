@@ -16,6 +16,7 @@ import click
 from repros.cli.shared.streams import echo_styled
 from repros.model.errors import ReprosError
 from repros.text.control import remove_controls
+from repros.text.layout import Section, section_text
 from repros.text.styled import Text
 
 _LOG_WIDTH = 100
@@ -37,8 +38,10 @@ class Page:
         self.width = _width(self.stream)
         self.has_colours = _has_colours(self.stream)
 
-    def show(self, text: Text | str = "", style: str = "") -> None:
+    def show(self, text: Section | Text | str = "", style: str = "") -> None:
         """Print lines without wrapping: they fit already, and paths stay whole."""
+        if isinstance(text, Section):
+            text = section_text(text, self.width)
         whole = text if isinstance(text, Text) else Text(text, style)
         echo_styled(
             paint(whole, style) if self.has_colours else remove_controls(whole.plain),
@@ -83,7 +86,7 @@ def console(*, stderr: bool = False) -> Page:
     return Page(stderr=stderr)
 
 
-def show_text(out: Page, text: Text | str, style: str = "") -> None:
+def show_text(out: Page, text: Section | Text | str, style: str = "") -> None:
     """Print lines on a page; the style applies to parts without one."""
     out.show(text, style)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from repros.advise.report.redact import MachineIdentity, Redactor
+from repros.advise.report.redact import redact_machine
 from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.output import console, show_text
-from repros.cli.shared.script_options import LOGS, issue_targets, make_task, run_warned
+from repros.cli.shared.script_options import choose_targets, warn
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.diagnose.issue import Issue, read_issue
 from repros.engine.environment import Targets
@@ -28,7 +28,8 @@ from repros.scripts.triage.answer import MOST_COMMANDS, Answer
 from repros.scripts.triage.kind import Input, InputKind
 from repros.scripts.triage.run_answer import changed_packages, complete_run, find_change, plan_ranks
 from repros.scripts.try_.markdown import comment
-from repros.scripts.try_.run import ScriptRun, with_known
+from repros.scripts.try_.request import ScriptRequest, make_task
+from repros.scripts.try_.run import LOGS, ScriptRun, run_on_stacks
 from repros.scripts.try_.script import Script, read_script
 from repros.scripts.try_.task import Task
 
@@ -59,9 +60,8 @@ class RunResult:
     """The sentence on the release that changed it; empty if there is none."""
 
     def comment(self, command: str) -> str:
-        """Return the comment for the thread."""
-        redactor = Redactor(MachineIdentity.of_this_machine())
-        return comment(self.task, self.runs, command, redactor, self.found)
+        """Return the redacted comment for the thread."""
+        return redact_machine(comment(self.task, self.runs, command, self.found))
 
 
 def run_input(given: Input, answer: Answer, places: CatalogueLocations, request: RunRequest) -> RunResult:
@@ -75,17 +75,16 @@ def run_input(given: Input, answer: Answer, places: CatalogueLocations, request:
     issue, script = _read(given)
     report_progress = partial(show_text, console(stderr=True))
     planned = plan_ranks(issue, script.source)
-    task = make_task(
-        script,
+    asked = ScriptRequest(
         ranks=planned.ranks if planned.ranks > 1 and not planned.own else None,
         own_ranks=planned.ranks if planned.own else None,
         gpus=planned.gpus,
         timeout=_TIMEOUT,
     )
-    report = issue if given.kind is InputKind.ISSUE else None
+    task = make_task(asked, script, issue=issue if given.kind is InputKind.ISSUE else None)
     with interrupt_on_signals():
-        where = issue_targets(task, report, (), (), places, report_progress)
-        runs = _run(task, report, where, places, report_progress)
+        where = choose_targets(task, (), (), places, report_progress)
+        runs = _run(task, where, places, report_progress)
         found = _bisect(task, runs, where, report_progress) if request.bisect else ""
         commands = _reduce(task, runs, where, given, report_progress) if request.reduce else ()
     answer = complete_run(answer, given, runs, found)
@@ -114,7 +113,7 @@ def _read(given: Input) -> tuple[Issue, Script]:
 
 
 def _run(
-    task: Task, issue: Issue | None, where: Targets, places: CatalogueLocations, report_progress: Callable[[str], None]
+    task: Task, where: Targets, places: CatalogueLocations, report_progress: Callable[[str], None]
 ) -> tuple[ScriptRun, ...]:
     """Return the runs on all stacks, each shown when it is over.
 
@@ -122,7 +121,7 @@ def _run(
         ReprosError: the script ran nowhere.
     """
     runs = []
-    for run in with_known(run_warned(task, where, issue, report_progress), load_catalogue(places)):
+    for run in run_on_stacks(task, where, load_catalogue(places), report_progress, warn):
         outcome = run.outcome
         report_progress(f"{run.stack}: {run.comparison or outcome.signature or outcome.note or outcome.status.value}")
         runs.append(run)

@@ -1,4 +1,4 @@
-"""What an issue without an error reports: the symptom, and a change of release after which it began.
+"""What an issue without an error reports: the symptom.
 
 The tables in `symptoms/` have the symptoms, each with its causes and documented failures that show it. A symptom has
 many causes, so none of these is more than possible.
@@ -13,18 +13,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from packaging.version import Version
-
+from repros.diagnose.issue import needles
 from repros.diagnose.issue.issue import Issue
+from repros.diagnose.issue.needles import needles_of
+from repros.diagnose.messages import family
 from repros.diagnose.messages.family import Cause, read_causes
-from repros.model.packages import canonical_name
+from repros.model.cache.snapshot import remember
 
 FOLDER = Path(__file__).with_name("symptoms")
 _LONGEST_SENTENCE = 200
-_LIBRARIES = (
-    *("torch", "pytorch", "lightning", "pytorch[- ]lightning", "transformers", "accelerate", "trl", "peft", "datasets"),
-    *("bitsandbytes", "torchmetrics", "deepspeed"),
-)
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -34,20 +31,6 @@ _COMMON = frozenset(
     )
 )
 """Words of titles that any report of a training has."""
-_RELEASE = r"v?(?P<{}>\d+\.\d+(?:\.\d+)?)"
-_UPGRADE = re.compile(
-    rf"(?<![\w-])(?P<name>{'|'.join(_LIBRARIES)})\b[^.\n\d]{{0,40}}?{_RELEASE.format('old')}"
-    rf"[^.\n\d]{{0,40}}?(?:->|→|=>|\bto\b|\bvs\.?|\bversus\b|\bagainst\b|\band\b)[^.\n\d]{{0,40}}?{_RELEASE.format('new')}",
-    re.IGNORECASE,
-)
-_BROKEN = re.compile(
-    rf"(?<![\w-])(?P<name>{'|'.join(_LIBRARIES)})\b[^.\n\d]{{0,20}}?{_RELEASE.format('new')}\+?\s+"
-    r"(?:breaks|broke|introduce[sd]?|changed|regress\w*|fails|no longer|stopped)\b",
-    re.IGNORECASE,
-)
-_CHANGE = re.compile(
-    r"\b(?:upgrad\w*|updat\w*|downgrad\w*|regress\w*|since|worked|works|broke\w*|against|after)\b", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True)
@@ -56,7 +39,10 @@ class Symptom:
 
     name: str
     title: str
-    patterns: tuple[re.Pattern[str], ...]
+    patterns: tuple[str, ...]
+    """Regular expressions, whatever the case."""
+    needles: tuple[tuple[str, ...], ...]
+    """For each expression, texts of which every text with a match has one; empty if none are known."""
     ids: tuple[str, ...]
     """Documented failures that show it."""
     check: str
@@ -68,6 +54,20 @@ class Symptom:
     is_general: bool = False
     """Whether it is tried after those that are not."""
 
+    def search(self, text: str, lower: str) -> re.Match[str] | None:
+        """Return where a text reports it; None if it does not.
+
+        Args:
+            text: the text.
+            lower: the text in lower case.
+        """
+        for pattern, words in zip(self.patterns, self.needles, strict=True):
+            if (not words or any(word in lower for word in words)) and (
+                found := re.search(pattern, text, re.IGNORECASE | re.DOTALL)
+            ):
+                return found
+        return None
+
 
 @dataclass(frozen=True)
 class ReportedSymptom:
@@ -78,20 +78,15 @@ class ReportedSymptom:
     """The part of the text that reports it."""
 
 
-@dataclass(frozen=True)
-class Upgrade:
-    """Two releases of a package, between which a behaviour changed."""
-
-    package: str
-    old: str
-    """Empty if the issue states only the newer one."""
-    new: str
-
-
 @cache
 def load_symptoms() -> tuple[Symptom, ...]:
     """Return the symptoms: the specific ones in the order of files and tables, then the general ones."""
-    symptoms = [symptom for file in sorted(FOLDER.glob("*.toml")) for symptom in _read_file(file)]
+    files = sorted(FOLDER.glob("*.toml"))
+    return remember("symptoms", [*files, __file__, family.__file__, needles.__file__], lambda: _read_files(files))
+
+
+def _read_files(files: Iterable[Path]) -> tuple[Symptom, ...]:
+    symptoms = [symptom for file in files for symptom in _read_file(file)]
     return tuple(sorted(symptoms, key=lambda symptom: symptom.is_general))
 
 
@@ -100,7 +95,8 @@ def _read_file(file: Path) -> Iterator[Symptom]:
         yield Symptom(
             name,
             table["title"],
-            tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in table["patterns"]),
+            tuple(table["patterns"]),
+            tuple(map(needles_of, table["patterns"])),
             tuple(table["ids"]),
             table["check"],
             tuple(table["next"]),
@@ -112,10 +108,10 @@ def _read_file(file: Path) -> Iterator[Symptom]:
 def find_symptom(issue: Issue) -> ReportedSymptom | None:
     """Return the symptom of an issue, of its title if that has one; None if its words report none."""
     for text in (issue.title, issue.seen):
+        lower = text.lower()
         for symptom in load_symptoms():
-            for pattern in symptom.patterns:
-                if found := pattern.search(text):
-                    return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
+            if found := symptom.search(text, lower):
+                return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
     return None
 
 
@@ -134,25 +130,6 @@ def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Se
     return named, [cause for cause in possible if cause not in named]
 
 
-def find_upgrade(issue: Issue) -> Upgrade | None:
-    """Return the change of a release after which the issue reports another behaviour; None if it states none."""
-    for text in (issue.title, issue.seen):
-        for found in _overlapping(text) if _CHANGE.search(text) else ():
-            old, new = sorted((found["old"], found["new"]), key=Version)
-            if old != new:
-                return Upgrade(_package(found["name"]), old, new)
-    broken = _BROKEN.search(issue.title) or _BROKEN.search(issue.seen)
-    return Upgrade(_package(broken["name"]), "", broken["new"]) if broken else None
-
-
-def _overlapping(text: str) -> Iterator[re.Match[str]]:
-    """Yield all pairs of releases; the second release of one may be the first of the next."""
-    at = 0
-    while found := _UPGRADE.search(text, at):
-        yield found
-        at = found.start() + 1
-
-
 def rank_by_words(failures: Iterable[tuple[str, str]], text: str) -> Sequence[tuple[str, str]]:
     """Return the failures, ids and titles, of which a text names something, those first that share most words with it.
 
@@ -165,11 +142,6 @@ def rank_by_words(failures: Iterable[tuple[str, str]], text: str) -> Sequence[tu
 
 def _words(text: str) -> list[str]:
     return re.findall(r"[a-z_]{4,}", text.lower())
-
-
-def _package(name: str) -> str:
-    package = canonical_name(name.replace(" ", "-"))
-    return "torch" if package == "pytorch" else package
 
 
 def _sentence(text: str, start: int, end: int) -> str:

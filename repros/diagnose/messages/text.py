@@ -8,7 +8,7 @@ from repros.diagnose.match.text import exception_text
 from repros.diagnose.match.user_frames import UserFrame
 from repros.diagnose.messages.explain import DEFAULT_SCRIPT, Explanation, PossibleCause, is_warning
 from repros.diagnose.messages.nearest import NearFailure
-from repros.text.layout import entries, entry, label_lines
+from repros.text.layout import Paragraphs, entries, entry, label_lines, paragraph_lines
 from repros.text.styled import Text
 from repros.text.wording import count
 
@@ -43,19 +43,19 @@ def unmatched_lines(explanations: Sequence[Explanation], near: Sequence[NearFail
 def explanation_lines(explanation: Explanation, width: int) -> Iterator[Text]:
     """Yield one exception, what its words say, the user's own line, and its causes with check and fix."""
     yield from entry("error", exception_text(explanation.link, explanation.failure), width)
-    yield from meaning_lines(explanation, width)
+    yield from paragraph_lines(describe_meaning(explanation), width)
 
 
-def meaning_lines(explanation: Explanation, width: int, *, indent: int = 0) -> Iterator[Text]:
+def describe_meaning(explanation: Explanation) -> Iterator[Paragraphs]:
     """Yield what the words of an exception say, the user's own line, and its causes with check and fix."""
-    yield from entry("says", says(explanation), width, indent=indent)
-    yield from entry("where", where(explanation.frame), width, indent=indent)
+    yield Paragraphs("says", [says(explanation)])
+    yield Paragraphs("where", [where(explanation.frame)])
     likely = sum(cause.is_likely for cause in explanation.causes)
     for cause in explanation.causes[: max(likely, _MOST_POSSIBLE) if likely else _MOST_CAUSES]:
         style = "yellow" if cause.is_likely else "dim"
         label = "likely" if cause.is_likely else "possible"
-        yield from entry(label, _cause_text(cause), width, style=style, indent=indent)
-        yield from entries("", (f"check: {cause.cause.check}", f"fix: {cause.cause.fix}"), width, indent=indent)
+        yield Paragraphs(label, [_cause_text(cause)], style)
+        yield Paragraphs("", [f"check: {cause.cause.check}", f"fix: {cause.cause.fix}"])
 
 
 def says(explanation: Explanation) -> str:

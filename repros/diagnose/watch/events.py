@@ -7,14 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from repros.engine.launch import untrusted
+
 Event = dict[str, Any]
+_MOST_READ = 100_000_000
+"""Bytes that one poll reads of a file; the next one continues."""
 
 
 class EventFolder:
-    """The files of all processes of one program, in a folder that exists."""
+    """The files of all processes of one program, in a folder that exists and that the program may write."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, name: str = "") -> None:
+        """Begin to read.
+
+        Args:
+            folder: the folder of the program's run.
+            name: the folder of the events below it; empty for the folder itself.
+        """
+        self._run, self.folder = folder, folder / name
         self._read: dict[Path, int] = {}
         self._lost: set[Path] = set()
 
@@ -27,18 +37,19 @@ class EventFolder:
         yield from sorted(self._new(), key=lambda event: (event.get("rank") is None, event.get("rank") or 0))
 
     def _new(self) -> Iterator[Event]:
-        for file in {*self.folder.glob("*.lost")} - self._lost:
+        files = [self.folder / name for name in untrusted.names(self._run, self.folder)]
+        for file in {file for file in files if file.suffix == ".lost" and file.stem.isdecimal()} - self._lost:
             self._lost.add(file)
             yield {"event": "lost", "pid": int(file.stem)}
-        for file in sorted(self.folder.glob("*.jsonl")):
+        for file in (file for file in files if file.suffix == ".jsonl"):
             start = self._read.get(file, 0)
             try:
-                with file.open("rb") as opened:
-                    opened.seek(start)
-                    data = opened.read()
+                data = untrusted.read(self._run, file, _MOST_READ, start)
             except OSError:
-                continue  # another user's, or the folder is being cleaned
+                continue  # another user's, no regular file, or the folder is being cleaned
             end = data.rfind(b"\n") + 1
+            if not end and len(data) == _MOST_READ:  # no line of the watch is as long
+                end = len(data)
             self._read[file] = start + end
             for line in data[:end].splitlines():
                 event = _parse(line)
@@ -49,6 +60,8 @@ class EventFolder:
 def _parse(line: bytes) -> Event | None:
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None  # empty, or cut by a full disk
-    return event if isinstance(event, dict) and "event" in event else None
+    if not isinstance(event, dict) or "event" not in event:
+        return None
+    return event if isinstance(event.get("rank"), int | None) else None

@@ -7,13 +7,14 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from repros.diagnose.messages import Explanation
-from repros.diagnose.messages.text import meaning_lines
+from repros.diagnose.messages.text import describe_meaning
 from repros.diagnose.watch.coverage import Coverage
 from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import Identified
 from repros.diagnose.watch.names import fix_of
 from repros.diagnose.watch.report import Report
 from repros.model import Repro, Role
+from repros.text.layout import paragraph_lines
 from repros.text.wording import count, wrap
 
 _LABEL = 10
@@ -127,7 +128,8 @@ def format_crash(explanation: Explanation | None, width: int) -> Iterator[str]:
     message = textwrap.shorten(raised.message, _LONGEST_MESSAGE)
     ranks = f" in {', '.join(explanation.failure.writers)}" if explanation.failure.writers else ""
     yield from wrap(f"repros: the program ended{ranks} with {raised.name}: {message}", width, hanging=_INDENT)
-    yield from (line.plain for line in meaning_lines(explanation, width, indent=len(_INDENT)))
+    lines = paragraph_lines(describe_meaning(explanation), width, indent=len(_INDENT))
+    yield from (line.plain for line in lines)
 
 
 def _fixes(repro: Repro, width: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+from repros.engine.launch import untrusted
 from repros.engine.launch.environ import for_run
 from repros.engine.launch.job import Job, RunFolders
 
@@ -45,7 +46,7 @@ class Interpreter:
 
 def launch(job: Job, folders: RunFolders) -> Interpreter:
     """Start the program in a session of its own."""
-    with folders.log.open("ab") as output:
+    with untrusted.create_file(folders.folder, folders.log) as output:
         return Interpreter(
             subprocess.Popen(
                 [str(job.python), *job.arguments],

@@ -30,7 +30,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -67,13 +67,39 @@ def _is_member(process: psutil.Process, token: Path, session: int) -> bool:
     return os.getsid(process.pid) == session or process.environ().get(contract.CELL) == str(token)
 
 
-def stopped(token: Path, session: int) -> set[int]:
-    """Return the pids of the job's processes that a signal has stopped and nothing has continued."""
+def by_recorded_pid(token: Path, session: int, *, is_nested: bool) -> dict[int, psutil.Process]:
+    """Return the living processes of a job by the pids that they record.
+
+    Args:
+        token: the job's token.
+        session: the session of its main process.
+        is_nested: whether the job has a PID namespace of its own; its processes record their pids there. Those that
+            wait for it outside record nothing and are left out, as is its init.
+    """
+    processes = members(token, session)
+    if not is_nested:
+        return {process.pid: process for process in processes}
+    depth = len(_pids_in_namespaces("self"))
+    nested = ((_pids_in_namespaces(process.pid), process) for process in processes)
+    return {pids[-1]: process for pids, process in nested if len(pids) > depth and pids[-1] != 1}
+
+
+def _pids_in_namespaces(process: int | str) -> list[int]:
+    """Return a process's pid in each PID namespace, from that of `/proc` to its own; empty if it has ended."""
+    with contextlib.suppress(OSError):
+        for line in (_PROC.parent / str(process) / "status").read_text("utf-8", "replace").splitlines():
+            if line.startswith("NSpid:"):
+                return list(map(int, line.split()[1:]))
+    return []
+
+
+def stopped(processes: Mapping[int, psutil.Process]) -> set[int]:
+    """Return the keys of the processes that a signal has stopped and nothing has continued."""
     pids = set()
-    for process in members(token, session):
+    for pid, process in processes.items():
         with contextlib.suppress(psutil.Error):
             if process.status() == psutil.STATUS_STOPPED:
-                pids.add(process.pid)
+                pids.add(pid)
     return pids
 
 

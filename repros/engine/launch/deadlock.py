@@ -98,7 +98,7 @@ class DeadlockWatch:
         self._step = None
         if not step.was_still(members) or not waiting or waiting.keys() != step.waiting:
             return
-        requested = stacks.take(self._folder, [members[pid] for pid in waiting])
+        requested = stacks.take(self._folder, {pid: members[pid] for pid in waiting})
         threads = {pid: stacks.threads(requested.texts.get(pid, "")) for pid in waiting}
         names = {pid: _call(trace, threads[pid]) for pid, trace in waiting.items()}
         main_stacks = {pid: traces[-1] for pid, traces in threads.items() if traces}
@@ -116,11 +116,12 @@ class DeadlockWatch:
         return f"seen after {seconds:.1f} s, since for {STEP * STEPS} s no rank ran and all waited: {', '.join(calls)}"
 
     def _members(self) -> dict[int, psutil.Process]:
-        return {process.pid: process for process in containment.members(self._folder, self._session)}
+        is_nested = self._job.main_pid is not None
+        return containment.by_recorded_pid(self._folder, self._session, is_nested=is_nested)
 
     def _waiting(self) -> dict[int, Trace]:
         """Return the ranks, and the launcher if it is not one; empty if a rank is missing, failed or has a timeout."""
-        traces = read_traces(self._folder, self._session)
+        traces = read_traces(self._folder, self._job.main_pid or self._session)
         roles = {ProcessRole.MAIN, ProcessRole.RANK}
         waiting = {pid: trace for pid, trace in traces.items() if trace.role in roles}
         ranks = [trace.rank for trace in waiting.values() if trace.world_size == self._job.ranks]
@@ -196,9 +197,9 @@ def _usages(members: dict[int, psutil.Process]) -> dict[int, _Usage]:
             usages[pid] = _Usage(
                 times.user + times.system,
                 (switches.voluntary, switches.involuntary, io.read_count, io.write_count),
-                _runnable(pid),
+                _runnable(process.pid),
                 process.status(),
-                Path(f"/proc/{pid}/wchan").read_text("utf-8"),
+                Path(f"/proc/{process.pid}/wchan").read_text("utf-8"),
             )
     return usages
 

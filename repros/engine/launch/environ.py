@@ -1,14 +1,14 @@
-"""The environment variables of a job's processes: the user's, without those of launchers, plus those of its run."""
+"""The environment variables of a job's processes: those that it inherits, plus those of its run."""
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 from pathlib import Path
 
 from repros import inside
 from repros.engine.launch import reaper
+from repros.engine.launch.inherited import inherited, notes
 from repros.engine.launch.job import Job, RunFolders
 from repros.inside import contract
 from repros.model import Device, cache
@@ -16,18 +16,14 @@ from repros.simulated_gpus import variables
 
 INSIDE = Path(inside.__file__).parent
 
-# Set by launchers and schedulers; a process that inherited them would act as a rank of another job.
-_FOREIGN = re.compile(
-    r"RANK|LOCAL_RANK|NODE_RANK|GROUP_RANK|ROLE_.*|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
-    r"|SLURM_.*|PMI_.*|LSB_.*|JSM_.*|KUBERNETES_PORT|PL_.*|LT_.*|ACCELERATE_.*|FSDP_.*|TORCH_DISTRIBUTED_DEBUG"
-    rf"|{'|'.join(contract.JOB_VARIABLES)}|{contract.SIM}|{contract.SIM}_[A-Z_]+"
-    r"|PYTEST_.*|COVERAGE_.*|VIRTUAL_ENV|CUDA_VISIBLE_DEVICES"
-    # Of Open MPI's variables only those that mpirun sets for a rank. The others configure how MPI starts here:
-    # Lightning starts MPI wherever mpi4py is installed, and without them MPI ends the process.
-    r"|(OMPI|PMIX)_(?!MCA_|ALLOW_).*|OMPI_MCA_(ess|orte|pmix|initial|shmem_RUNTIME|num_procs)\w*"
-    # PYTHONOPTIMIZE removes asserts, by which a script that documents a silent failure fails.
-    r"|PYTHON(OPTIMIZE|HOME|STARTUP|INSPECT|WARNINGS)"
-)
+_ALWAYS = {
+    "PYTHONUNBUFFERED": "1",
+    # Keeps the script's folder off `sys.path`: a script may have the name of a library.
+    "PYTHONSAFEPATH": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+}
 
 
 def accelerator(device: Device) -> str:
@@ -35,17 +31,18 @@ def accelerator(device: Device) -> str:
     return Device.CUDA.value if device is Device.SIM else device.value
 
 
-def for_device(device: Device, processes: int) -> dict[str, str]:
-    """Return the environment variables shared by all jobs on that number of devices of one kind."""
-    kept = {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
+def for_device(device: Device, processes: int, *, on_stack: bool) -> dict[str, str]:
+    """Return the environment variables shared by all jobs on that number of devices of one kind.
+
+    Args:
+        device: the kind.
+        processes: the number of devices.
+        on_stack: whether the jobs run on a stack, not in the user's own environment.
+    """
+    kept = inherited(os.environ, on_stack=on_stack)
     ours = {
+        **_ALWAYS,
         "PYTHONPATH": contract.python_path(kept.get("PYTHONPATH")),
-        "PYTHONUNBUFFERED": "1",
-        # Keeps the script's folder off `sys.path`: a script may have the name of a library.
-        "PYTHONSAFEPATH": "1",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
         cache.VARIABLE: str(cache.cache_folder()),
         reaper.VARIABLE: reaper.of_this_runner.token,
     }
@@ -56,6 +53,12 @@ def for_device(device: Device, processes: int) -> dict[str, str]:
     else:
         ours["CUDA_VISIBLE_DEVICES"] = _gpus(processes) if device is Device.CUDA else ""
     return kept | ours
+
+
+def shell_notes(*, on_stack: bool) -> tuple[str, ...]:
+    """Return what a reader of results must know about the user's environment variables, one sentence each."""
+    set_here = {*_ALWAYS, "CUDA_VISIBLE_DEVICES"}
+    return notes(os.environ, set_here, on_stack=on_stack)
 
 
 def _gpus(count: int) -> str:

@@ -9,12 +9,13 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from repros.engine.launch.stacks import read_from, stacks_file
+from repros.engine.launch import untrusted
+from repros.engine.launch.stacks import read_from
 from repros.model import Ending, Process, ProcessRole, Raised
 
 _FATAL = {
@@ -29,6 +30,14 @@ _FATAL_LINE = re.compile(rf"^Fatal Python error: ({'|'.join(_FATAL)})$", re.MULT
 _INTERRUPTS = ("SIGINT", "SIGTERM")
 _MOST_READ = 10_000_000
 """Bytes of a process's events that are read from the beginning of the file, and from its end."""
+_MOST_OF_RUN = 60_000_000
+"""Bytes of the events of all processes."""
+_MOST_PROCESSES = 4_000
+_OF_SIGNALS = 128
+"""Exit codes from here on are those of shells for signals."""
+_LARGEST = 2**63
+"""An integer in an event that is not smaller is damaged."""
+_PID = re.compile(r"0|[1-9][0-9]{0,8}")
 
 Events = list[Mapping[str, Any]]
 
@@ -60,8 +69,18 @@ class Timeline:
         return self.deadline or self.main_ended or time.monotonic()
 
 
-def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tuple[Process, ...]:
-    """Return every process that recorded its start: the launcher, the ranks in order, then helpers.
+@dataclass(frozen=True)
+class Gathered:
+    """What a run has recorded."""
+
+    processes: tuple[Process, ...]
+    """Every process that recorded its start: the launcher, the ranks in order, then helpers."""
+    damaged: tuple[str, ...]
+    """What was skipped, and why: `processes/12/events.jsonl (2 lines that are no events)`."""
+
+
+def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> Gathered:
+    """Return the processes of a run, and the records that were skipped.
 
     Args:
         folder: the folder of the run.
@@ -69,7 +88,8 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
         main: the main process's pid.
         main_status: its `returncode`: negative for a signal.
     """
-    recorded = _recorded(folder)
+    damaged = list[str]()
+    recorded = _recorded(folder, damaged.append)
     statuses = _child_statuses(event for events in recorded.values() for event in events)
     timeline.cutoffs = {
         event["child"]: event["time"]
@@ -85,11 +105,14 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> tup
             continue
         status = main_status if trace.pid == main else statuses.get(pid)
         log = folder / "main.log" if trace.pid == main else folder / "processes" / str(pid) / "log.txt"
-        text = read_from(stacks_file(folder, pid), timeline.stacks_begin.get(pid, 0))
+        text = read_from(folder, pid, timeline.stacks_begin.get(pid, 0))
         used = 0.0 if pid in statuses else trace.processor
-        processes.append(_process(trace, status, timeline, text, log if log.exists() else None, used))
+        has_log = untrusted.is_file(folder, log)
+        if not has_log and os.path.lexists(log):
+            damaged.append(f"{log.relative_to(folder)} (no regular file)")
+        processes.append(_process(trace, status, timeline, text, log if has_log else None, used))
     processes = _with_rank_zero(processes)
-    return tuple(sorted(processes, key=_sort_key))
+    return Gathered(tuple(sorted(processes, key=_sort_key)), tuple(damaged))
 
 
 def _sort_key(process: Process) -> tuple[bool, int, int]:
@@ -103,10 +126,21 @@ def read_traces(folder: Path, main: int) -> dict[int, Trace]:
     return {trace.pid: trace for trace in traces if trace}
 
 
-def _recorded(folder: Path) -> dict[int, Events]:
-    """Return the events of each process of a run, by its pid."""
-    folders = folder.glob("processes/[0-9]*")
-    return {int(process.name): list(_events(process / "events.jsonl")) for process in folders}
+def _recorded(folder: Path, report_damage: Callable[[str], None] = lambda _: None) -> dict[int, Events]:
+    """Return the events of each process of a run, by its pid, the lowest pid first."""
+    names = untrusted.names(folder, folder / "processes")
+    for name in names:
+        if not _PID.fullmatch(name):
+            report_damage(f"processes/{name!r} (no process)")
+    pids = sorted(int(name) for name in names if _PID.fullmatch(name))
+    if len(pids) > _MOST_PROCESSES:
+        report_damage(f"processes ({len(pids) - _MOST_PROCESSES} processes of {len(pids)})")
+    recorded, left = dict[int, Events](), _MOST_OF_RUN
+    for pid in pids[:_MOST_PROCESSES]:
+        head, end = _read_events(folder, pid, min(_MOST_READ, left), report_damage)
+        left -= len(head) + len(end)
+        recorded[pid] = _events(head + end, f"processes/{pid}/events.jsonl", report_damage)
+    return recorded
 
 
 @dataclass(frozen=True)
@@ -195,7 +229,8 @@ def _ending(trace: Trace, status: int | None, timeline: Timeline, stacks: str) -
         event if event and event["time"] <= cutoff else None
         for event in (trace.raised, trace.finished, trace.exit, trace.interrupted)
     )
-    if interrupted and all(interrupted["time"] < event["time"] for event in (raised, finished) if event):
+    is_first = interrupted and all(interrupted["time"] < event["time"] for event in (raised, finished) if event)
+    if interrupted and is_first and not _is_of_script(status):
         return interrupted["time"], {"ending": Ending.SIGNALLED, "signal": interrupted["signal"]}
     if raised is not None:
         return raised["time"], {"ending": Ending.RAISED, "chain": _chain(raised)}
@@ -211,9 +246,22 @@ def _ending(trace: Trace, status: int | None, timeline: Timeline, stacks: str) -
     if trace.pid in timeline.stopped or too_late:
         return None, {"ending": Ending.TIMED_OUT if timeline.deadline else Ending.STOPPED}
     if left is not None:
-        code = left.get("code")
+        code = _code(left, status)
         return left["time"], {"ending": Ending.EXITED if code else Ending.RETURNED, "code": code}
     return None, _ending_without_event(status, stacks)
+
+
+def _is_of_script(status: int | None) -> bool:
+    """Return whether an exit code is one that neither an interruption, nor a launcher or shell that saw one, gives."""
+    return status is not None and 1 < status < _OF_SIGNALS
+
+
+def _code(left: Mapping[str, Any], status: int | None) -> int | None:
+    """Return the code of a call of `os._exit`; the exit status wins if the two disagree."""
+    code = left.get("code")
+    if status is not None and status >= 0 and not (isinstance(code, int) and code % 256 == status):
+        return status
+    return code if isinstance(code, int) else None
 
 
 def _ending_without_event(status: int | None, stacks: str) -> dict[str, Any]:
@@ -274,17 +322,56 @@ def _printable(value: Any) -> str:
     return str(value).encode("utf-8", "replace").decode()
 
 
-def _events(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the well-formed events of a file; skip lines that a killed or misbehaving process damaged."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        head = file.read(_MOST_READ)
-        # How the process ended is at the end, however much it has recorded before.
-        left_out = max(0, file.seek(0, os.SEEK_END) - len(head) - _MOST_READ)
-        file.seek(len(head) + left_out)
-        for line in (head + (b"\n" if left_out else b"") + file.read(_MOST_READ)).splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-                event = json.loads(line)
-                if isinstance(event["event"], str) and isinstance(event["time"], float):
-                    yield event
+def _read_events(folder: Path, pid: int, most: int, report_damage: Callable[[str], None]) -> tuple[bytes, bytes]:
+    """Return the beginning of a process's events, and their end, which says how it ended, however many there are."""
+    file = folder / "processes" / str(pid) / "events.jsonl"
+    try:
+        head, end, left_out = untrusted.read_ends(folder, file, most)
+    except FileNotFoundError:
+        return b"", b""
+    except OSError as error:
+        report_damage(f"processes/{pid}/events.jsonl ({error.strerror})")
+        return b"", b""
+    if left_out:
+        report_damage(f"processes/{pid}/events.jsonl ({left_out:,} bytes in its middle)")
+    return head, (b"\n" if left_out else b"") + end
+
+
+def _events(text: bytes, name: str, report_damage: Callable[[str], None]) -> Events:
+    """Return the well-formed events of a text; skip lines that a killed or misbehaving process damaged."""
+    events, damaged = Events(), 0
+    for line in text.splitlines():
+        try:
+            event = _parse_event(line)
+            if isinstance(event["event"], str) and isinstance(event["time"], float):
+                events.append(event)
+                continue
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        damaged += bool(line)
+    if damaged:
+        report_damage(f"{name} ({damaged} {'line that is no event' if damaged == 1 else 'lines that are no events'})")
+    return events
+
+
+def _parse_event(line: bytes) -> Any:
+    """Parse a line of JSON.
+
+    Raises:
+        ValueError: it is no JSON, or has a number that no clock, status or pid is.
+    """
+    return json.loads(line, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    if abs(number) >= _LARGEST:
+        raise ValueError(text)
+    return number

@@ -28,6 +28,8 @@ class Job:
     device: Device = Device.CPU
     gpus: tuple[str, ...] = ()
     """The GPUs assigned to it, as CUDA_VISIBLE_DEVICES names them; empty: those in `environ`."""
+    main_pid: int | None = None
+    """The pid of the main process in a PID namespace that the job makes for itself; None: it makes none."""
     workdir: Path | None = None
     """The working folder, deleted after the run; None: a new temporary folder."""
     output_folders: tuple[str, ...] = ()

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from repros.engine.launch import containment
+from repros.engine.launch import containment, untrusted
 from repros.inside.recorder import STACKS_SIGNAL
 
 _TIMEOUT = 1.0
 """Seconds to wait for the processes to write their stacks."""
 _POLL = 0.05
+_MOST_READ = 1_000_000
+"""Bytes of a process's stacks."""
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+|\?+) in (?P<function>.*)$')
 
@@ -53,21 +55,20 @@ def stacks_file(folder: Path, pid: int) -> Path:
     return folder / "processes" / str(pid) / "stacks.txt"
 
 
-def take(folder: Path, processes: Iterable[psutil.Process]) -> StackDump:
-    """StackDump the stacks of processes that recorded their start, and wait until they are written.
+def take(folder: Path, targets: Mapping[int, psutil.Process]) -> StackDump:
+    """StackDump the stacks of processes that recorded their start, by their pids there; wait until they are written.
 
     A stopped process writes none, nor does one that has not enabled faulthandler yet.
     """
-    targets = {process.pid: process for process in processes}
-    begins = {pid: _size(stacks_file(folder, pid)) for pid in targets}
+    begins = {pid: untrusted.size(folder, stacks_file(folder, pid)) for pid in targets}
     containment.signal_all(targets.values(), STACKS_SIGNAL)
     until = time.monotonic() + _TIMEOUT
     before, sizes = begins, dict(begins)
     # A text is complete when it has not grown between two polls.
     while time.monotonic() < until and (before != sizes or any(sizes[pid] == begins[pid] for pid in targets)):
         time.sleep(_POLL)
-        before, sizes = sizes, {pid: _size(stacks_file(folder, pid)) for pid in targets}
-    written = {pid: read_from(stacks_file(folder, pid), begins[pid]) for pid in targets}
+        before, sizes = sizes, {pid: untrusted.size(folder, stacks_file(folder, pid)) for pid in targets}
+    written = {pid: read_from(folder, pid, begins[pid]) for pid in targets}
     return StackDump(begins, {pid: text for pid, text in written.items() if text})
 
 
@@ -86,15 +87,8 @@ def threads(text: str) -> list[StackTrace]:
     return [tuple(frames) for frames in traces]
 
 
-def read_from(file: Path, begin: int) -> str:
-    """Return a text file from that byte on, with undecodable bytes replaced; empty if there is none."""
-    with contextlib.suppress(OSError), file.open("rb") as opened:
-        opened.seek(begin)
-        return opened.read().decode("utf-8", "replace")
-    return ""
-
-
-def _size(file: Path) -> int:
+def read_from(folder: Path, pid: int, begin: int) -> str:
+    """Return a process's stacks from that byte on, with undecodable bytes replaced; empty if there are none."""
     with contextlib.suppress(OSError):
-        return file.stat().st_size
-    return 0
+        return untrusted.read(folder, stacks_file(folder, pid), _MOST_READ, begin).decode("utf-8", "replace")
+    return ""

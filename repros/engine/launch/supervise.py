@@ -8,10 +8,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from repros.engine.launch import containment, logs, reaper, stacks
+import psutil
+
+from repros.engine.launch import containment, logs, reaper, stacks, untrusted
 from repros.engine.launch.deadlock import DeadlockWatch
 from repros.engine.launch.gather import Timeline, gather
 from repros.engine.launch.job import Job, MainProcess, RunFolders
@@ -22,6 +24,8 @@ _PROC = Path("/proc/self")
 _POLL = 0.1
 _ROOM = 64 * 1024
 """Bytes that must be free on the logs' disk after a run: about the longest record of an exception."""
+_MOST_READ = 1_000_000
+"""Bytes of a process's events in which it has recorded its role."""
 
 
 Start = Callable[[Job, RunFolders], MainProcess]
@@ -54,7 +58,7 @@ def run(job: Job, folder: Path, start: Start, launch: Launch, stop: threading.Ev
     try:
         reaper.of_this_runner.add_run(folders.workdir)
         timeline, main, leftovers = _run(job, folders, start, stop)
-        processes = gather(folder, timeline, main.pid, main.returncode)
+        gathered = gather(folder, timeline, job.main_pid or main.pid, main.returncode)
         _refuse_full_disk(folder)
     except OSError as error:
         return broken("interrupted" if stop.is_set() else f"the engine failed: {error}")
@@ -63,11 +67,12 @@ def run(job: Job, folder: Path, start: Start, launch: Launch, stop: threading.Ev
         reaper.of_this_runner.remove_run(folders.workdir)
     if stop.is_set():
         return broken("interrupted")
-    if not processes:
+    if not gathered.processes:
         reason = "the hook did not start" if timeline.deadline is None else "it had not begun at its deadline"
         return broken(f"no process of the cell wrote any event: {reason}")
     seconds = time.monotonic() - started
-    return Observation(processes, seconds, folder, launch=launch, leftovers=leftovers, deadlock=timeline.deadlock)
+    processes, damaged = gathered.processes, gathered.damaged
+    return Observation(processes, seconds, folder, launch, None, leftovers, timeline.deadlock, damaged)
 
 
 def _run(job: Job, folders: RunFolders, start: Start, stop: threading.Event) -> tuple[Timeline, MainProcess, int]:
@@ -83,20 +88,20 @@ def _run(job: Job, folders: RunFolders, start: Start, stop: threading.Event) -> 
             timeline.main_ended = time.monotonic()
             # After a main process that succeeded, ranks may still be slow, or hang.
             until = deadline if main.returncode == 0 else min(deadline, timeline.main_ended + RANK_GRACE)
-            if not _wait_for_ranks(folder, main.pid, until, stop):
+            if not _wait_for_ranks(job, folder, main.pid, until, stop):
                 timeline.deadline = time.monotonic() if until == deadline else None
-                _inspect_before_end(folder, main.pid, timeline)
+                _inspect_before_end(job, folder, main.pid, timeline)
         elif not stop.is_set():
             timeline.deadline = time.monotonic()
             timeline.deadlock = deadlock.evidence
-            _inspect_before_end(folder, main.pid, timeline)
+            _inspect_before_end(job, folder, main.pid, timeline)
     finally:
         timeline.cutoff = min(timeline.cutoff, time.monotonic())
-        remaining = containment.members(folder, main.pid)
-        timeline.stopped = {process.pid for process in remaining}
-        leftovers = len(timeline.stopped - _pids(folder, ProcessRole.MAIN, ProcessRole.LEADER, ProcessRole.RANK))
+        timeline.stopped = set(_recording(job, folder, main.pid))
+        ranks = _with_role(folder, timeline.stopped, ProcessRole.MAIN, ProcessRole.LEADER, ProcessRole.RANK)
+        leftovers = len(timeline.stopped - ranks)
         is_urgent = stop.is_set() or timeline.deadlock is not None
-        if remaining:
+        if timeline.stopped or job.main_pid is not None:
             containment.end(folder, main.pid, containment.HASTY if is_urgent else containment.LADDER)
         main.end()
         logs.compact(folder)
@@ -105,9 +110,9 @@ def _run(job: Job, folders: RunFolders, start: Start, stop: threading.Event) -> 
 
 def _refuse_full_disk(folder: Path) -> None:
     """Raise OSError if the logs' disk is full: events may then be missing."""
-    file = folder / ".room"
-    file.write_bytes(bytes(_ROOM))
-    file.unlink()
+    with tempfile.TemporaryFile(dir=folder.parent) as file:  # not where the script writes
+        file.write(bytes(_ROOM))
+        file.flush()
 
 
 def _wait(main: MainProcess, folder: Path, deadline: float, stop: threading.Event, deadlock: DeadlockWatch) -> bool:
@@ -119,32 +124,38 @@ def _wait(main: MainProcess, folder: Path, deadline: float, stop: threading.Even
     return False
 
 
-def _wait_for_ranks(folder: Path, session: int, until: float, stop: threading.Event) -> bool:
+def _wait_for_ranks(job: Job, folder: Path, session: int, until: float, stop: threading.Event) -> bool:
     """Wait for ranks that outlive the main process, but not for other processes; return whether all ended."""
     while time.monotonic() < until and not stop.is_set():
-        alive = {process.pid for process in containment.members(folder, session)}
-        if not alive & _pids(folder, ProcessRole.RANK):
+        if not _with_role(folder, _recording(job, folder, session), ProcessRole.RANK):
             return True
         logs.trim(folder)
         time.sleep(_POLL)
     return False
 
 
-def _inspect_before_end(folder: Path, session: int, timeline: Timeline) -> None:
+def _inspect_before_end(job: Job, folder: Path, session: int, timeline: Timeline) -> None:
     """Find stopped processes, and take the stacks of every process that recorded its start."""
     timeline.cutoff = time.monotonic()  # a rank that waits in the store may take the signal for an error
-    timeline.frozen = containment.stopped(folder, session)
-    recorded = _pids(folder, ProcessRole.MAIN, ProcessRole.RANK, ProcessRole.HELPER)
-    targets = [process for process in containment.members(folder, session) if process.pid in recorded]
+    members = _recording(job, folder, session)
+    timeline.frozen = containment.stopped(members)
+    recorded = _with_role(folder, members, ProcessRole.MAIN, ProcessRole.RANK, ProcessRole.HELPER)
+    targets = {pid: members[pid] for pid in recorded}
     timeline.stacks_begin = stacks.take(folder, targets).begins
 
 
-def _pids(folder: Path, *roles: ProcessRole) -> set[int]:
-    """Return the pids of the processes that recorded one of these roles."""
+def _recording(job: Job, folder: Path, session: int) -> dict[int, psutil.Process]:
+    """Return the living processes of a job by the pids that they record."""
+    return containment.by_recorded_pid(folder, session, is_nested=job.main_pid is not None)
+
+
+def _with_role(folder: Path, pids: Iterable[int], *roles: ProcessRole) -> set[int]:
+    """Return the processes among these that have recorded one of these roles."""
     texts = [f'"role": "{role}"'.encode() for role in roles]
-    pids = set()
-    for file in folder.glob("processes/*/events.jsonl"):
+    found = set()
+    for pid in pids:
         with contextlib.suppress(OSError):
-            if any(text in file.read_bytes() for text in texts):
-                pids.add(int(file.parent.name))
-    return pids
+            events = untrusted.read(folder, folder / "processes" / str(pid) / "events.jsonl", _MOST_READ)
+            if any(text in events for text in texts):
+                found.add(pid)
+    return found

@@ -16,7 +16,6 @@ from typing import Self
 
 from packaging.utils import canonicalize_name
 
-from repros.engine.launch.environ import for_device
 from repros.engine.launch.job import Job, RunFolders
 from repros.engine.launch.server import Leader, Server, ServerGoneError
 from repros.model import Device, Environment
@@ -82,16 +81,17 @@ class Servers:
             if server is None or not server.alive:
                 self._logs.mkdir(parents=True, exist_ok=True)
                 log = self._logs / f"{job.name.replace('/', '-')}-{job.device}-{devices}.log"
-                server = self._servers[key] = self._start(job, devices, log)
+                server = self._servers[key] = self._start(job, log)
         return server.launch(job, folders)
 
-    def _start(self, job: Job, devices: int, log: Path) -> Server:
+    def _start(self, job: Job, log: Path) -> Server:
         """Start the server of a job."""
         return Server(
             job.python,
             _PROGRAM,
             job.modules,
-            for_device(job.device, devices),
+            # By these, libraries decide at their import what they do later.
+            job.environ,
             log,
             report_progress=self._report_progress,
         )

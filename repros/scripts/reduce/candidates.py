@@ -14,6 +14,7 @@ from typing import Self
 
 from repros.diagnose.issue.source import imported_names
 from repros.engine.environment import Targets
+from repros.engine.launch import logs
 from repros.engine.launch.warm import modules_of
 from repros.model import Environment, Observation
 from repros.model.errors import ReprosError
@@ -159,4 +160,4 @@ def open_runner(
 
 def _output(observation: Observation) -> str:
     files = logs_of(observation.processes, observation.folder)
-    return "\n".join(file.read_text("utf-8", "replace") for file in files)
+    return "\n".join(log.decode("utf-8", "replace") for log in logs.read(observation.folder, files))

@@ -21,6 +21,7 @@ _IMPORTANCE = (
     "error",
     "reported",
     "begins",
+    "link",
     "found",
     "uses",
     "possible",
@@ -74,11 +75,16 @@ class Section:
     """Whether the bodies are lines to paste, which are not wrapped."""
     most_lines: int = 3
     """Lines of a terminal that it takes at most."""
+    is_whole: bool = False
+    """Whether it is left out rather than shortened: half of a fix or of a line to paste is worth nothing."""
 
     @property
     def importance(self) -> int:
-        """Its position among all sections by importance: the last ones are shortened first."""
-        return _IMPORTANCE.index(self.label)
+        """Its position among all sections by importance: the last ones are shortened first.
+
+        A cause and its check are as important; the later ones of an answer are shortened first.
+        """
+        return _IMPORTANCE.index("possible" if self.label == "check" else self.label)
 
 
 @dataclass(frozen=True)

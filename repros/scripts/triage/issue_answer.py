@@ -1,35 +1,51 @@
-"""The answer to the text of an issue: its error, else its script, else its symptom, with what it states."""
+"""The answer to the text of an issue: its error, else its symptom, its change of release or its script."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from repros.diagnose.issue import Issue, read_issue
-from repros.diagnose.issue.symptoms import (
-    ReportedSymptom,
-    Upgrade,
-    find_symptom,
-    find_upgrade,
-    possible_causes,
-    rank_by_words,
-)
+from repros.diagnose.issue import Issue
+from repros.diagnose.issue.conditions import Conditions, fit_command
+from repros.diagnose.issue.symptoms import ReportedSymptom, find_symptom, possible_causes, rank_by_words
+from repros.engine.source import PROBLEMS
 from repros.model import Repro
-from repros.model.affected import affected_text
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
-from repros.scripts.triage.kind import Document, Input, InputKind
-from repros.scripts.triage.script_answer import answer_script
-from repros.scripts.triage.script_uses import FailureUses
+from repros.scripts.triage.kind import Document
+from repros.scripts.triage.quoted import MESSAGE
+from repros.scripts.triage.report import Report
+from repros.scripts.triage.script_answer import uses_section
+from repros.scripts.triage.script_uses import FailureUses, find_resemblances, read_uses
+
+if TYPE_CHECKING:
+    from repros.scripts.triage.change_answer import ReportedChange
 
 _MOST_VERSIONS = 8
 _MOST_FAILURES = 3
 _MOST_CAUSES = 3
-_MESSAGE = re.compile(r"(?<![\w.])(?P<message>[A-Za-z_][\w.]*(?:Error|Exception): ?(?=\S)[^`\n]{3,400})")
-"""An exception's class and message within a sentence, to the end of its quote or line."""
-_NO_SYMPTOM = "It began with another release"
+_MOST_USES = 2
+_FEWEST_RARE = 3
+"""Rare uses that a script shares with a documented failure which its issue does not name."""
+_FIRST = {"seen", "error", "says", "where", "reported"}
+"""Sections before which nothing else is said."""
+_RAISED = re.compile(r"\btraceback\b|\w(?:Error|Exception)\b|\braise[sd]?\b|\bthrows?\b|\bcrash\w*", re.IGNORECASE)
+"""What an issue says that has an exception, whose message it lacks."""
+_LAST_LINE = (
+    "the last line of the traceback, with the exception's class and its message, and the last lines of its calls"
+)
+_SIDE_BY_SIDE = (
+    "both side by side, repros compare -- python works.py -- python fails.py: the first of batch, weight, output, loss "
+    "and gradient that differs"
+)
+_VERSION = re.compile(r"\d\.(?:\d|x\b)|\bv\d")
+_NUMBER = (
+    "the one number that shows it (loss, norm, shape, tokens, seconds per step), as printed and as expected, the first "
+    "step that has it, and the releases (`pip list`)"
+)
 _SCRIPT = "train.py"
 """The program of an issue without a script."""
 
@@ -42,104 +58,134 @@ class ListedFailure(NamedTuple):
     packages: tuple[str, ...]
 
 
-def complete_issue(
-    answer: Answer,
-    document: Document,
-    read_failures: Callable[[], Sequence[FailureUses]],
-    list_failures: Callable[[], Iterable[ListedFailure]],
-    read_repros: Callable[[], Iterable[Repro]],
-) -> Answer:
-    """Return the answer to an issue.
+class Readers(NamedTuple):
+    """What reads the catalogue, called only where an answer needs it."""
+
+    uses: Callable[[], Sequence[FailureUses]]
+    """Returns the uses of the documented failures."""
+    listed: Callable[[], Iterable[ListedFailure]]
+    """Returns the documented failures as listed."""
+    repros: Callable[[], Iterable[Repro]]
+    """Returns the documented failures."""
+
+
+def complete_issue(answer: Answer, document: Document, report: Report, readers: Readers) -> Answer:
+    """Return the answer to an issue: its error, else its symptom, else its change of release, else its script.
 
     Args:
         answer: that to the errors in its text.
         document: the issue.
-        read_failures: returns the uses of the documented failures, which only an issue without an error needs.
-        list_failures: returns the documented failures, which only an issue without an error needs.
-        read_repros: reads the catalogue, which only an issue with a change of release needs.
+        report: what the issue states.
+        readers: read the catalogue.
     """
-    issue = read_issue(document.raw.decode("utf-8", "replace"))
-    if issue.code and not answer.certainty.is_answer and not issue.failures and not _has_error(answer):
-        answer = answer_script("", issue.code.source, read_failures, InputKind.ISSUE)
-    if answer.certainty is Certainty.UNKNOWN and not answer.repro_id and not _has_error(answer):
-        answer = _by_symptom(answer, issue, list_failures, read_repros)
-    commands = [f"repros try --from-issue {shlex.quote(document.name)}"] if issue.code and document.path else []
+    issue, conditions = report.issue, report.conditions
+    is_known = answer.certainty.is_answer and bool(answer.repro_id)
+    change = None if is_known else _find_change(report)
+    if answer.certainty is Certainty.UNKNOWN and not answer.repro_id:
+        answer = _without_known_error(answer, report, change, readers)
+    sections = list(answer.sections)
+    if change and not answer.repro_id:  # what changed excludes most other causes
+        after = sum(section.label in _FIRST for section in sections)
+        sections[after:after] = change.sections(readers.repros)
+    elif change:
+        sections += change.sections(readers.repros)
+    runs = _run_commands(document, issue, change, conditions)
+    fitted = filter(None, (fit_command(command, conditions) for command in answer.next))
     return replace(
         answer,
-        sections=(*answer.sections, *_stated_section(issue)),
-        next=tuple(dict.fromkeys([*commands, *answer.next]))[:MOST_COMMANDS],
+        sections=(*sections, *_stated_section(issue)),
+        next=tuple(dict.fromkeys([*runs, *fitted]))[:MOST_COMMANDS],
     )
 
 
-def with_messages(given: Input) -> Input | None:
-    """Return an issue in which messages within sentences are lines of their own; None if there is none.
-
-    The other words of such a line are left out, so that the numbers of lines stay.
-    """
-    document = given.documents[0]
-    lines = document.raw.decode("utf-8", "replace").split("\n")
-    quoted = [_MESSAGE.search(line) for line in lines]
-    if not any(quoted):
+def _find_change(report: Report) -> ReportedChange | None:
+    """Return the change of release that a report states; few reports without a version state one."""
+    if not _VERSION.search(report.text):
         return None
-    shown = [_unquoted(found) if found else line for found, line in zip(quoted, lines, strict=True)]
-    return replace(given, documents=(replace(document, raw="\n".join(shown).encode("utf-8", "replace")),))
+    from repros.scripts.triage.change_answer import ReportedChange  # noqa: PLC0415 - its expressions take long
+
+    return ReportedChange.of(report)
 
 
-def _unquoted(found: re.Match[str]) -> str:
-    """Return a message up to the end of the quote that it begins."""
-    before = found.string[found.start() - 1 : found.start()]
-    end = {"\u201c": "\u201d", "'": "'", '"': '"', "*": "*"}.get(before, "\n")
-    stop = found["message"].rfind(f"{end} ") if end != "\n" else -1
-    message = found["message"][:stop] if stop > 0 else found["message"]
-    return message.rstrip('`*"\u201d ')
+def _run_commands(
+    document: Document, issue: Issue, change: ReportedChange | None, conditions: Conditions
+) -> Iterator[str]:
+    """Yield the commands that run the issue's script: between the ends of a change, and on its releases."""
+    name = shlex.quote(document.name) if issue.code and document.path else ""
+    if change:
+        yield from change.bisect_commands(f"--from-issue {name}" if name else conditions.script or _SCRIPT)
+    if name:
+        yield f"repros triage {name} --run"
 
 
-def _has_error(answer: Answer) -> bool:
-    return any(section.label in {"error", "seen"} for section in answer.sections)
-
-
-def _by_symptom(
-    answer: Answer,
-    issue: Issue,
-    list_failures: Callable[[], Iterable[ListedFailure]],
-    read_repros: Callable[[], Iterable[Repro]],
-) -> Answer:
-    """Return the answer by what the issue reports: a symptom, and a change of release; else the answer as it is."""
-    reported, upgrade = find_symptom(issue), find_upgrade(issue)
-    if reported is None and upgrade is None:
-        return answer
-    sections = [
-        *(_reported_sections(reported, issue, list_failures()) if reported else ()),
-        *(_upgrade_section(upgrade, read_repros()) if upgrade else ()),
-    ]
-    title, commands = _NO_SYMPTOM, list[str]()
-    if reported:
-        title = reported.symptom.title
+def _without_known_error(answer: Answer, report: Report, change: ReportedChange | None, readers: Readers) -> Answer:
+    """Return the answer to an issue without a known error: its symptom, its change of release, or its script."""
+    issue = report.issue
+    error = [section for section in answer.sections if section.label in {"error", "where"}]
+    reported = find_symptom(issue)
+    is_of_error = bool(error) and bool(reported) and not _is_of_title(issue)
+    if reported and not is_of_error:
         commands = [command.replace("{script}", _SCRIPT) for command in reported.symptom.next]
-    if upgrade:
-        ends = f"--from {upgrade.old} --to {upgrade.new}" if upgrade.old else f"--to {upgrade.new}"
-        commands.insert(0, f"repros bisect {_SCRIPT} --package {upgrade.package} {ends}")
+        sections = [*error, *_reported_sections(reported, report, readers.listed())]
+        title, certainty = reported.symptom.title, Certainty.POSSIBLE
+    elif error:
+        return replace(answer, sections=(*answer.sections, *_contrast_sections(report)))
+    elif change:
+        commands, certainty = [], Certainty.POSSIBLE
+        title, sections = (
+            change.title,
+            [Section("reported", (issue.title,), most_lines=2)] if issue.title else [],
+        )
+    else:
+        commands, certainty = [], Certainty.UNKNOWN
+        title_of = [Section("reported", (issue.title,), most_lines=2)] if issue.title else []
+        sections = [*title_of, *_contrast_sections(report), Section("missing", (_missing(issue),), most_lines=3)]
+        title = "No error is in it, and no known symptom"
+    uses = tuple(_uses_sections(issue, readers)) if issue.code else ()
     return replace(
-        answer,
-        title=title,
-        certainty=Certainty.POSSIBLE,
-        sections=tuple(sections),
-        next=tuple(commands)[:MOST_COMMANDS],
+        answer, title=title, certainty=certainty, sections=(*sections, *uses), next=tuple(commands) or answer.next
     )
 
 
-def _reported_sections(reported: ReportedSymptom, issue: Issue, listed: Iterable[ListedFailure]) -> Iterator[Section]:
+def _contrast_sections(report: Report) -> Iterator[Section]:
+    """Yield what the report itself compared, where one run fails and another does not, and how to go on from there."""
+    if contrast := report.contrast:
+        yield Section("apart", (contrast,), most_lines=3)
+        yield Section("check", (_SIDE_BY_SIDE,), most_lines=2, is_whole=True)
+
+
+def _is_of_title(issue: Issue) -> bool:
+    """Return whether the title reports a symptom, and no exception."""
+    return not MESSAGE.search(issue.title) and find_symptom(replace(issue, seen="")) is not None
+
+
+def _missing(issue: Issue) -> str:
+    """Return what an issue lacks: the end of a traceback that it quotes, else the number that shows the failure."""
+    return _LAST_LINE if _RAISED.search(f"{issue.title}\n{issue.seen}") else _NUMBER
+
+
+def _uses_sections(issue: Issue, readers: Readers) -> Iterator[Section]:
+    """Yield the documented failures whose calls the script has, several rare ones."""
+    with contextlib.suppress(*PROBLEMS):
+        found = find_resemblances(read_uses(issue.code.source if issue.code else ""), readers.uses())
+        close = [one for one in found if len(one.rare) >= _FEWEST_RARE]
+        yield from uses_section("", close[:_MOST_USES])
+
+
+def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterable[ListedFailure]) -> Iterator[Section]:
     """Yield the sentence with the symptom, what distinguishes its causes, and the documented failures that show it."""
-    symptom = reported.symptom
-    named, others = possible_causes(symptom, issue)
+    symptom, issue = reported.symptom, report.issue
+    named, others = (report.fitting(causes) for causes in possible_causes(symptom, issue))
     yield Section("reported", (reported.sentence,), most_lines=2)
-    yield Section("check", (named[0].check if named and named[0].check else symptom.check,), most_lines=2)
+    yield Section(
+        "check", (named[0].check if named and named[0].check else symptom.check,), most_lines=5, is_whole=True
+    )
     for cause in (*named, *others)[:_MOST_CAUSES]:
-        yield Section("possible", (f"{cause.text}: {cause.fix}",), most_lines=2)
+        yield Section("possible", (f"{cause.text}: {cause.fix}",), most_lines=4, is_whole=True)
     text = f"{issue.title}\n{issue.seen}".lower()
-    named = [one for one in listed if one.id in symptom.ids and _concerns(one, text, issue)]
+    known = [one for one in listed if one.id in symptom.ids and _concerns(one, text, issue)]
     order = {id_: at for at, id_ in enumerate(symptom.ids)}
-    shown = rank_by_words([(one.id, one.title) for one in sorted(named, key=lambda one: order[one.id])], text)
+    shown = rank_by_words([(one.id, one.title) for one in sorted(known, key=lambda one: order[one.id])], text)
     if shown:
         label = "near" if symptom.causes else "possible"
         yield Section(label, tuple(f"{id_} {title}" for id_, title in shown[:_MOST_FAILURES]), most_lines=4)
@@ -149,25 +195,6 @@ def _concerns(failure: ListedFailure, text: str, issue: Issue) -> bool:
     """Return whether an issue names a library that has the failure; any issue may concern torch."""
     packages = {*failure.packages} - {"torch"}
     return not packages or any(package in text or package in issue.versions for package in packages)
-
-
-def _upgrade_section(upgrade: Upgrade, repros: Iterable[Repro]) -> Iterator[Section]:
-    """Yield the documented failures that the newer release has and the older one, or the one before, has not."""
-    between = f"between {upgrade.package} {upgrade.old} and {upgrade.new}"
-    between = between if upgrade.old else f"with {upgrade.package} {upgrade.new}"
-    found = [repro for repro in repros if _begins(repro, upgrade)]
-    texts = [f"{repro.id} {repro.title} ({affected_text(repro.affected)})" for repro in found]
-    yield Section("begins", (*texts[:_MOST_FAILURES],) or (f"no documented failure {between}",), most_lines=3)
-
-
-def _begins(repro: Repro, upgrade: Upgrade) -> bool:
-    ranges = [one.only.specifier for one in repro.affected if one.only and one.only.name == upgrade.package]
-    if not upgrade.old:
-        return any(bound.version == upgrade.new and bound.operator == ">=" for bounds in ranges for bound in bounds)
-    return any(
-        releases.contains(upgrade.new, prereleases=True) and not releases.contains(upgrade.old, prereleases=True)
-        for releases in ranges
-    )
 
 
 def _stated_section(issue: Issue) -> Iterator[Section]:

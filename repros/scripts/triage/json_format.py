@@ -12,13 +12,16 @@ SCHEMA = 1
 
 def answer_to_json(answer: Answer) -> dict[str, Any]:
     """Return an answer as an object for JSON."""
+    sections: dict[str, list[str]] = {}
+    for section in answer.sections:
+        sections.setdefault(section.label, []).extend(section.bodies)
     return {
         "schema": SCHEMA,
         "kind": answer.kind.value,
         "title": answer.title,
         "certainty": answer.certainty.value,
         "id": answer.repro_id or None,
-        "sections": {section.label: list(section.bodies) for section in answer.sections},
+        "sections": sections,
         "next": list(answer.next),
         "notes": list(answer.notes),
     }

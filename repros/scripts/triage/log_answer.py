@@ -34,6 +34,7 @@ from repros.scripts.triage.kind import Input
 if TYPE_CHECKING:
     from repros.diagnose.match.hang.calls import Dump
     from repros.scripts.triage.message_answer import FindNear
+    from repros.scripts.triage.report import Report
 
 _LONGEST_MESSAGE = 110
 """Characters of a message that fit on two lines; of a longer one, the part with its documented words is shown."""
@@ -41,7 +42,11 @@ _LONGEST_FOCUS = 40
 
 
 def answer_log(
-    given: Input, index: SignatureIndex, read_repros: Callable[[], Iterable[Repro]], find_near: FindNear
+    given: Input,
+    index: SignatureIndex,
+    read_repros: Callable[[], Iterable[Repro]],
+    find_near: FindNear,
+    report: Report | None = None,
 ) -> Answer:
     """Return the answer to logs and dumps: a documented failure, a hang, or what the words of the error say.
 
@@ -50,6 +55,7 @@ def answer_log(
         index: the catalogue's signatures.
         read_repros: reads the catalogue, which only a hang needs.
         find_near: finds documented failures with words of a message.
+        report: the issue that the log is, whose conditions exclude causes.
 
     Raises:
         ReprosError: a log is empty or binary, or a dump cannot be read.
@@ -65,10 +71,18 @@ def answer_log(
         return answer_hang(given, hangs[0], match)
     from repros.scripts.triage.message_answer import answer_message  # noqa: PLC0415 - a documented failure needs none
 
-    explained = answer_message(given, match, lines or (), find_near)
-    if match.candidates and not (explained and explained.certainty.is_answer):
+    explained = answer_message(given, match, lines or (), find_near, report)
+    is_better = explained is not None and explained.certainty.is_answer
+    if match.candidates and not is_better and not (report and _is_raised(match, report)):
         return answer_candidate(given, match)
     return explained or _answer_unknown(given, match)
+
+
+def _is_raised(match: LogMatch, report: Report) -> bool:
+    """Return whether the report has as an exception what the first documented failure only prints."""
+    candidate = match.candidates[0]
+    text = candidate.occurrences[0].match.matched_text[:_LONGEST_FOCUS]
+    return candidate.repro.silent and report.raises(text)
 
 
 def _read_dumps(given: Input) -> tuple[Dump, ...]:

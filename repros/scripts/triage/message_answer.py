@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from repros.diagnose.match import LogMatch
@@ -11,15 +12,21 @@ from repros.diagnose.messages.nearest import NearFailure
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.failure_answer import where_section
 from repros.scripts.triage.kind import Input
+from repros.scripts.triage.quoted import message_in
+from repros.scripts.triage.report import Report
 
 FindNear = Callable[[str], Iterable[NearFailure]]
 """Returns the documented failures whose messages share the rarest words with a message."""
 _LONGEST_MESSAGE = 240
 _MOST_CAUSES = 3
+_ENDS = (". ", "`", "! ", "? ", "; ")
+"""What ends a sentence or a quote."""
 _ANOTHER_LOG = "the log of the rank that failed first: torchrun --tee 3 --log-dir logs, and @record on main"
 
 
-def answer_message(given: Input, match: LogMatch, lines: Lines, find_near: FindNear) -> Answer | None:
+def answer_message(
+    given: Input, match: LogMatch, lines: Lines, find_near: FindNear, report: Report | None = None
+) -> Answer | None:
     """Return what the words of the first error mean; None if there is no error.
 
     Args:
@@ -27,12 +34,14 @@ def answer_message(given: Input, match: LogMatch, lines: Lines, find_near: FindN
         match: the failures in it; its candidates are no more than possible.
         lines: the log.
         find_near: finds documented failures with words of a message, for a message of no family.
+        report: the issue that the input is; its conditions exclude causes, and its words order the others.
     """
     explanations = explain(match.failures, lines)
     if not explanations:
         return None
     first = next((one for one in explanations if one.family and not one.is_consequence), explanations[0])
-    likely = [cause for cause in first.causes if cause.is_likely]
+    causes = report.order(first.causes, first.link.raised.message) if report else first.causes
+    likely = [cause for cause in causes if cause.is_likely]
     certainty = Certainty.LIKELY if likely else Certainty.POSSIBLE if first.family else Certainty.UNKNOWN
     near = [(one.repro.id, one.repro.title) for one in match.candidates]
     if not near and first.family is None and not first.is_consequence:
@@ -42,7 +51,7 @@ def answer_message(given: Input, match: LogMatch, lines: Lines, find_near: FindN
         Section("error", (_error_text(first),), most_lines=2),
         *_facts(first),
         *where_section(first.frame),
-        *_cause_sections(first.causes),
+        *_cause_sections(causes),
         *_ranks_section(explanations),
         *(
             [Section("near", tuple(f"{id_} {title} (not certain)" for id_, title in near), most_lines=2)]
@@ -62,11 +71,26 @@ def _title(explanation: Explanation) -> str:
 
 def _error_text(explanation: Explanation) -> str:
     link, writers = explanation.link, explanation.failure.writers
-    message = " ".join(link.raised.message.split())
+    message = " ".join(_quoted(explanation).split())
     name = f"{link.raised.name}: " if link.has_class else ""
     rank = f"{writers[0]}, " if writers else ""
     cut = f"{message[:_LONGEST_MESSAGE]} [...]" if len(message) > _LONGEST_MESSAGE else message
     return f"{rank}line {link.line}: {name}{cut}"
+
+
+def _quoted(explanation: Explanation) -> str:
+    """Return the message; of a line of prose, the sentence with the words of the family."""
+    message, family = explanation.link.raised.message, explanation.family
+    if explanation.link.has_class or explanation.link.has_traceback or family is None:
+        return message
+    if quoted := message_in(message):
+        return quoted
+    found = next(filter(None, (re.search(pattern, message) for pattern in family.patterns)), None)
+    if found is None:
+        return message
+    begins = [at + len(mark) for mark in _ENDS if (at := message.rfind(mark, 0, found.start())) >= 0]
+    ends = [at for at in (message.find(mark, found.end()) for mark in _ENDS) if at >= 0]
+    return message[max(begins, default=0) : min(ends, default=len(message))]
 
 
 def _facts(explanation: Explanation) -> Iterator[Section]:
@@ -83,9 +107,9 @@ def _cause_sections(causes: Sequence[PossibleCause]) -> Iterator[Section]:
     likely = [cause for cause in causes if cause.is_likely]
     for cause in (likely or causes)[: 1 if likely else _MOST_CAUSES]:
         label = "likely" if cause.is_likely else "possible"
-        yield Section(label, (f"{cause.cause.text}: {cause.cause.fix}",), most_lines=3)
+        yield Section(label, (f"{cause.cause.text}: {cause.cause.fix}",), most_lines=4, is_whole=True)
         if cause.cause.check:
-            yield Section("check", (cause.cause.check,), most_lines=1)
+            yield Section("check", (cause.cause.check,), most_lines=3, is_whole=True)
 
 
 def _ranks_section(explanations: Sequence[Explanation]) -> Iterator[Section]:

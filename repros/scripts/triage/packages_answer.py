@@ -16,7 +16,7 @@ _MOST_SHOWN = 4
 
 
 def answer_packages(report: AuditReport, name: str, kind: InputKind) -> Answer:
-    """Return the failures that affect packages and that a newer release is without, and the number of the others.
+    """Return the failures that affect packages and that a newer release does not have, and the number of the others.
 
     Args:
         report: the audit.
@@ -42,12 +42,12 @@ def _title(report: AuditReport, name: str) -> str:
     if not number:
         return f"No documented failure of {name} ends with a newer release"
     failures = "1 documented failure" if number == 1 else f"{number} documented failures"
-    return f"{name} has {failures} that newer releases are without"
+    return f"{name} has {failures} that newer releases do not have"
 
 
 def _upgrade_section(report: AuditReport) -> Iterator[Section]:
     texts = tuple(
-        f"{' with '.join(map(str, upgrade.releases))} is without {len(upgrade.ends)}{' more' if number else ' of them'}"
+        f"{' with '.join(map(str, upgrade.releases))} ends {len(upgrade.ends)}{' more' if number else ' of them'}"
         for number, upgrade in enumerate(report.upgrades[:_MOST_UPGRADES])
     )
     if texts:

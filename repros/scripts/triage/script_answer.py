@@ -45,12 +45,13 @@ def answer_script(
         kind,
         title,
         Certainty.POSSIBLE if found else Certainty.UNKNOWN,
-        sections=(*_uses_section(name, found), Section("missing", (_NOT_RUN,), most_lines=2)),
+        sections=(*uses_section(name, found), Section("missing", (_NOT_RUN,), most_lines=2)),
         next=(*following[: MOST_COMMANDS - len(shows)], *shows),
     )
 
 
-def _uses_section(name: str, found: Iterable[Resemblance]) -> Iterator[Section]:
+def uses_section(name: str, found: Iterable[Resemblance]) -> Iterator[Section]:
+    """Yield the documented failures whose calls a script has, with the line of the first one."""
     texts = tuple(
         f"{one.uses.repro_id} {one.uses.title}: {name or 'line '}{':' if name else ''}{one.line} "
         f"({', '.join(_use_text(use) for use in one.rare[:3])})"

@@ -58,11 +58,20 @@ def _fit(sections: tuple[Section, ...], room: int, width: int) -> Iterator[list[
     by_importance = sorted(range(len(sections)), key=lambda at: (sections[at].importance, at), reverse=True)
     for shorten in (True, False):
         for at in by_importance:
-            least = (lines[at] if sections[at].is_code else min(lines[at], 1)) if shorten else 0
-            lines[at] = max(least, lines[at] - max(sum(lines) - room, 0))
+            excess = max(sum(lines) - room, 0)
+            lines[at] = _shorter(sections[at], lines[at], excess, shorten=shorten)
     for section, most in zip(sections, lines, strict=True):
         if most:
             yield list(_labelled(section, _lines(section, most, width)))
+
+
+def _shorter(section: Section, lines: int, excess: int, *, shorten: bool) -> int:
+    """Return the lines that a section keeps: at least one if it is only shortened, as a part of it says something."""
+    if not excess or (shorten and section.is_code):
+        return lines
+    if section.is_whole or section.is_code:
+        return 0
+    return max(min(lines, int(shorten)), lines - excess)
 
 
 def _labelled(section: Section, lines: list[str]) -> Iterator[Text]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from repros.model.errors import ReprosError
 from repros.scripts.try_ import links
+from repros.scripts.try_.needs import Needs
 
 _MOST_FILES, _MOST_BYTES = 2_000, 200 * 10**6
 """Limits of the folder, which is copied for each run."""
@@ -41,9 +42,9 @@ class Command:
         return shlex.join(self.given)
 
     @property
-    def modules(self) -> tuple[str, ...]:
+    def needs(self) -> Needs:
         """Empty: the imports of a command are unknown before it runs."""
-        return ()
+        return Needs(())
 
     def copy_to(self, folder: Path) -> Path:
         """Copy the files into a folder.

@@ -92,8 +92,8 @@ def make_job(
     options, python = task.options, environment.python
     script = task.script.copy_to(workdir)
     interpreters = (python, Path(os.path.realpath(python)))
-    writable = (folder, workdir, *([servers.folder] if servers else []))
-    settings = task.sandbox.settings(task.limits, interpreters, writable)
+    own_folders = {servers.folder / name: workdir / name for name in (HOME, TEMPORARY)} if servers else {}
+    settings = task.sandbox.settings(task.limits, options.ranks, interpreters, (folder, workdir), own_folders)
     environ = _environ(task, environment, folder, workdir)
     if servers is not None:
         environ |= home_variables(servers.folder / HOME)
@@ -106,6 +106,7 @@ def make_job(
         script=script,
         environ=environ,
         deadline=task.limits.seconds,
+        main_pid=sandbox.MAIN_PID if task.sandbox.processes else None,
         ranks=options.ranks,
         device=device_of(task),
         workdir=workdir,
@@ -124,7 +125,7 @@ def device_of(task: Task) -> Device:
 
 def _environ(task: Task, environment: Environment, folder: Path, workdir: Path) -> dict[str, str]:
     options = task.options
-    variables = for_device(device_of(task), options.ranks)
+    variables = for_device(device_of(task), options.ranks, on_stack=False)
     # Programs that it starts by name, `torchrun` or `python`, are then those of the environment.
     variables["PATH"] = contract.path_with(str(environment.python.parent), variables.get("PATH", os.defpath))
     environ = script_environ(variables, workdir, network=not task.sandbox.network, gpus=options.gpus)

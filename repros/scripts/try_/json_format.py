@@ -26,6 +26,7 @@ def runs_to_json(task: Task, runs: Iterable[ScriptRun]) -> dict[str, Any]:
             "network": sandbox.network,
             "files": sandbox.files,
             "system": sandbox.system,
+            "processes": sandbox.processes,
             "calls": sandbox.calls,
             "problems": dict(sandbox.problems),
         },

@@ -14,6 +14,8 @@ from repros.diagnose.watch.finding import Finding
 from repros.diagnose.watch.identify import CRASH
 from repros.diagnose.watch.inside.wait_calls import waiting_call, waiting_check
 from repros.diagnose.watch.report import Found, Report
+from repros.engine.launch import logs as launch_logs
+from repros.engine.launch import untrusted
 from repros.engine.launch.stacks import threads
 from repros.model import Ending, Environment, Observation, Process, Repro
 from repros.scripts.try_.job import WATCH, ObservedRun
@@ -55,15 +57,23 @@ def find_known(observed: ObservedRun, catalogue: Iterable[Repro], environment: E
     explanations = () if match.candidates or not match.failures else explain(match.failures, logs)
     explanations = tuple(_explained_without_folder(one, observed.workdir) for one in explanations)
     report = Report(repros, lambda *_: None, skip=(CRASH,))
-    folder = observation.folder / WATCH
-    if not folder.is_dir():
+    if not untrusted.is_folder(observation.folder, observation.folder / WATCH):
         return Known(match, explanations=explanations)
-    for event in (*EventFolder(folder).poll(), *waiting_events(observation.ranks, environment)):
-        report.take(event)
-    report.finish()
-    failure = next((f"{event['where']}: {event['error']}" for event in report.failures), None)
+    recorded = list(EventFolder(observation.folder, WATCH).poll())
+    failure = _take(report, (*recorded, *waiting_events(observation.ranks, environment)))
     findings = tuple((_without_folder(finding, observed.workdir), ids) for finding, ids in report.found)
     return Known(match, findings, explanations, failure)
+
+
+def _take(report: Report, events: Iterable[Event]) -> str | None:
+    """Give a report the events of a run; return why the monitoring is incomplete, if it is."""
+    try:
+        for event in events:
+            report.take(event)
+        report.finish()
+        return next((f"{event['where']}: {event['error']}" for event in report.failures), None)
+    except Exception as error:  # noqa: BLE001 - the script may have written any event
+        return f"an event in {WATCH} is damaged: {type(error).__name__}"
 
 
 def _explained_without_folder(explanation: Explanation, folder: Path) -> Explanation:
@@ -84,7 +94,7 @@ def read_logs(observation: Observation) -> LogLines:
         ReprosError: it is no text.
     """
     files = logs_of(observation.processes, observation.folder)
-    output = b"\n".join(file.read_bytes() for file in files)
+    output = b"\n".join(launch_logs.read(observation.folder, files))
     return decode_lines(output, "the output of the script") if output.strip() else LogLines(b"")
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from repros import __version__
 from repros.advise.report.markdown import code, table_code
-from repros.advise.report.redact import Redactor
 from repros.scripts.try_.outcome import Status
 from repros.scripts.try_.reported import Agreement
 from repros.scripts.try_.run import ScriptRun
@@ -20,17 +19,16 @@ _LOGGED = re.compile(r"\[?[IWEF]\d{4} \d\d:|\S+:\d+: \w*Warning: ")
 """A line of torch's logger, or a warning: neither is what the script printed."""
 
 
-def comment(task: Task, runs: Sequence[ScriptRun], command: str, redactor: Redactor, found: str = "") -> str:
-    """Return the comment.
+def comment(task: Task, runs: Sequence[ScriptRun], command: str, found: str = "") -> str:
+    """Return the comment; it may still identify this machine.
 
     Args:
         task: the script, and how it ran.
         runs: its runs.
         command: what runs it again.
-        redactor: removes what identifies this machine.
         found: a sentence on the releases between which the outcome changes; empty if they are unknown.
     """
-    return redactor.redact_text("\n".join(_lines(task, runs, command, found))) + "\n"
+    return "\n".join(_lines(task, runs, command, found))
 
 
 def _lines(task: Task, runs: Sequence[ScriptRun], command: str, found: str) -> Iterator[str]:

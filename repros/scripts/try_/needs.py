@@ -15,7 +15,6 @@ from repros.engine.header.block import HeaderBlock, HeaderError
 from repros.model import Environment
 from repros.model.errors import ReprosError
 from repros.model.packages import format_requirement
-from repros.scripts.try_.script import Script
 
 _PACKAGES = {
     "attr": "attrs",
@@ -77,13 +76,18 @@ class Needs:
         return tuple(dict.fromkeys(map(canonicalize_name, (*listed, *map(package_of, self.modules)))))
 
 
-def read_needs(script: Script) -> Needs:
+def read_needs(source: str, origin: str, modules: tuple[str, ...]) -> Needs:
     """Return the packages that a script needs.
+
+    Args:
+        source: the script.
+        origin: its name in messages.
+        modules: the modules outside the standard library that it imports.
 
     Raises:
         ReprosError: its PEP 723 block is invalid.
     """
-    return Needs(script.modules, tuple(_listed(script)))
+    return Needs(modules, tuple(_listed(source, origin)))
 
 
 def package_of(module: str) -> str:
@@ -137,28 +141,29 @@ def find_other_releases(needs: Needs, environment: Environment) -> tuple[str, ..
     )
 
 
-def _listed(script: Script) -> Iterator[Requirement]:
+def _listed(source: str, origin: str) -> Iterator[Requirement]:
     try:
-        data = HeaderBlock(Path(script.name), script.source).data
+        data = HeaderBlock(Path(origin), source).data
     except HeaderError as error:
-        if "# /// script" not in script.source.splitlines():
+        if "# /// script" not in source.splitlines():
             return
         raise ReprosError(str(error)) from error
     dependencies, python = data.get("dependencies", []), data.get("requires-python")
     if not isinstance(dependencies, list) or not isinstance(python, str | None):
-        raise ReprosError(f"{script.origin}: expected 'dependencies' as a list in its PEP 723 block.")
+        raise ReprosError(f"{origin}: expected 'dependencies' as a list in its PEP 723 block.")
     for text in [*dependencies, *([f"python{python}"] if python else [])]:
         try:
             yield Requirement(text)
         except (InvalidRequirement, TypeError) as error:
-            raise ReprosError(f"{script.origin}: {text!r} in its PEP 723 block is not a valid requirement.") from error
+            raise ReprosError(f"{origin}: {text!r} in its PEP 723 block is not a valid requirement.") from error
 
 
 def _without_marker(requirement: Requirement) -> str:
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     if requirement.url:  # a package of its name in the index may be another one
         return f"{requirement.name}{extras} @ {requirement.url}"
-    return format_requirement(requirement).replace(requirement.name, f"{requirement.name}{extras}", 1)
+    bounds = sorted(map(str, requirement.specifier), reverse=True)  # the lower bound first
+    return f"{requirement.name}{extras}{','.join(bounds)}"
 
 
 def _top_levels(python: Path) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
@@ -20,6 +20,7 @@ _INNERMOST = 3
 """Frames shown of an exception."""
 _LAST_LINES = 5
 _NO_LAUNCHER = "environment variable RANK expected"
+_SHOWN_RECORDS = 3
 _RAN_OUT = "memory, disk, ports or files ran out, by --memory or --file-size, or on this machine"
 _HIDDEN = ("<", f"{Path(repros.__file__).parent}/")
 """Path prefixes hidden from reports: generated code, and this project."""
@@ -100,8 +101,16 @@ def classify(observation: Observation, ranks: int, folder: Path | None) -> Scrip
         ranks: the expected world size.
         folder: the working folder of the run, which contains the script; None if unknown.
     """
+    outcome = _classify(observation, ranks, folder)
+    if not observation.damaged:
+        return outcome
+    skipped = f"skipped records of the run: {', '.join(observation.damaged[:_SHOWN_RECORDS])}"
+    return replace(outcome, note="; ".join(filter(None, (outcome.note, skipped))))
+
+
+def _classify(observation: Observation, ranks: int, folder: Path | None) -> ScriptOutcome:
     if observation.broken:
-        written = _tail(observation.folder / "main.log")
+        written = _tail(observation.folder, observation.folder / "main.log")
         return ScriptOutcome(Status.NOT_JUDGED, None, last_lines=written, note=observation.broken, machine_failed=True)
     names = _Names(folder, is_hang=observation.deadlock is not None)
     processes = list(observation.ranks)
@@ -125,7 +134,7 @@ def classify(observation: Observation, ranks: int, folder: Path | None) -> Scrip
         tuple(process.name for process in witnesses),
         tuple(_link(raised, names) for raised in first.chain) if status is Status.EXCEPTION else (),
         locations if len(locations) > 1 or status in {Status.HANG, Status.TIME_LIMIT} else (),
-        _tail(first.log) if status in {Status.EXIT, Status.SIGNAL} else (),
+        _tail(observation.folder, first.log) if status in {Status.EXIT, Status.SIGNAL} else (),
         _note(observation, first, causes.broken),
         machine_failed=causes.broken is not None,
     )
@@ -135,12 +144,12 @@ def _printed(processes: Sequence[Process], folder: Path) -> tuple[str, ...]:
     """Return the end of the first process's output, after that of rank 0 if the first process launched the ranks."""
     first = processes[0]
     launched = processes[1:] if first.rank is None else ()
-    tails = (tail for process in launched if (tail := _tail(process.log)))
-    return (*next(tails, ()), *_tail(first.log or folder / "main.log"))[-_LAST_LINES:]
+    tails = (tail for process in launched if (tail := _tail(folder, process.log)))
+    return (*next(tails, ()), *_tail(folder, first.log or folder / "main.log"))[-_LAST_LINES:]
 
 
-def _tail(log: Path | None) -> tuple[str, ...]:
-    return tuple(logs.tail(log, _LAST_LINES))
+def _tail(folder: Path, log: Path | None) -> tuple[str, ...]:
+    return tuple(logs.tail(folder, log, _LAST_LINES))
 
 
 def _status(process: Process, *, is_detected: bool) -> Status:
@@ -229,6 +238,6 @@ def _ending(process: Process) -> str:
 
 
 def logs_of(processes: Sequence[Process], folder: Path) -> Iterator[Path]:
-    """Yield the log files of a run without repetition, the main process's first."""
+    """Yield the logs that a run may have, without repetition, the main process's first."""
     files = [folder / "main.log", *(process.log for process in processes if process.role is not ProcessRole.HELPER)]
-    yield from (file for file in dict.fromkeys(files) if file is not None and file.is_file())
+    yield from (file for file in dict.fromkeys(files) if file is not None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from repros.advise.report.redact import MachineIdentity, Redactor
 from repros.advise.report.script import ScriptReport, ScriptRunSummary
 from repros.advise.report.tracebacks import ScriptVersions, last_traceback
+from repros.engine.launch import logs
 from repros.scripts.try_.job import device_of
 from repros.scripts.try_.outcome import ScriptOutcome, Status
 from repros.scripts.try_.run import ScriptRun
@@ -73,8 +74,7 @@ def _traceback(task: Task, run: ScriptRun, redactor: Redactor) -> str:
     if run.folder is None:
         return ""
     name = re.compile(_FOLDER % re.escape(task.script.name))
-    logs = (run.folder / "main.log", *sorted(run.folder.glob("processes/*/log.txt")))
-    texts = (log.read_text("utf-8", "replace") for log in logs if log.is_file())
+    texts = (log.decode("utf-8", "replace") for log in logs.read(run.folder, logs.find(run.folder)))
     path = next((match["path"] for text in texts if (match := name.search(text))), str(Path(task.script.name)))
     lines = tuple(line.strip() for line in task.python_script.source.split("\n"))
     numbers = {number: number for number in range(1, len(lines) + 1)}

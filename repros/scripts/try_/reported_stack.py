@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from repros.engine.environment import Targets
 from repros.engine.environments.extended import UnresolvedError, extend
 from repros.model.stack import Stack
+from repros.scripts.try_.task import Task
 
 _NEEDS = {
     "lightning": ("torch", "torchmetrics"),
@@ -36,6 +38,29 @@ class ReportedStack:
     """The nearest stack, with the releases of the issue."""
     notes: tuple[str, ...]
     """A sentence for each release of the issue that it does not have."""
+
+
+def reported_targets(
+    task: Task, where: Targets, wanted: Sequence[Requirement], report_progress: Callable[[str], None]
+) -> Targets:
+    """Return where a task runs if the user names no stack: for an issue on its own releases, too.
+
+    Args:
+        task: the script, with its issue if it has one.
+        where: the default stacks, extended by `wanted`.
+        wanted: requirements that take precedence over the issue's releases.
+        report_progress: receives what is not as in the issue.
+    """
+    if task.issue is None:
+        return where
+    found = find_reported_stack(task.issue.versions, task.needs.packages, where.known, report_progress, wanted)
+    if found is None:
+        report_progress("the issue states no release of a package that the stacks have")
+        return where
+    for note in found.notes:
+        report_progress(f"not as in the issue: {note}")
+    names = dict.fromkeys((found.stack.name, *where.stacks))
+    return replace(where, stacks=tuple(names), known={**where.known, found.stack.name: found.stack})
 
 
 def find_reported_stack(

@@ -12,10 +12,10 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.diagnose.issue import Issue
 from repros.engine.environment import PreparedStack, Targets, prepare_stacks
 from repros.engine.environments.extended import ExtendedStack, VersionChange
 from repros.engine.environments.store import short_name
+from repros.engine.own_folder import new_log_folder
 from repros.model import Environment, Repro
 from repros.model.errors import ReprosError
 from repros.scripts.try_.job import ObservedRun, device_of, run_task
@@ -27,6 +27,8 @@ from repros.scripts.try_.reported import Comparison, compare_with_issue
 from repros.scripts.try_.task import Task
 
 _DEFAULT_STACK = "current"
+LOGS = Path(".repros/try.jsonl")
+"""Path of a results file, next to which the logs are written."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class ScriptRun:
 def run_on_stacks(
     task: Task,
     where: Targets,
-    runs: Path,
+    catalogue: Iterable[Repro] | None = None,
     report_progress: Callable[[str], None] = lambda _: None,
-    on_start: Callable[[], None] = lambda: None,
+    on_start: Callable[[Task], None] = lambda _: None,
 ) -> Iterator[ScriptRun]:
     """Run a script on each stack and yield each run as soon as it is over.
 
@@ -95,60 +97,48 @@ def run_on_stacks(
     Args:
         task: what to run.
         where: the stacks.
-        runs: folder for the logs.
+        catalogue: the documented failures to look for; None for no search.
         report_progress: receives lines of progress.
-        on_start: called before the script runs for the first time.
+        on_start: called with the task before the script runs for the first time.
 
     Raises:
         ReprosError: there is no such stack.
     """
-    has_started = False
+    repros, runs, has_started = None if catalogue is None else tuple(catalogue), new_log_folder(LOGS), False
     with prepare_for(task, where, report_progress) as stacks:
         for prepared in stacks:
-            environment = prepared.environment
             reason = why_not_runnable(task, prepared)
             if reason is not None:
                 yield _script_run(task, prepared, ScriptOutcome(Status.NOT_RUN, None, note=reason))
                 continue
             if not has_started:
-                on_start()
+                on_start(task)
             has_started = True
-            report_progress(f"running on {environment.name}")
-            observed = _run_interruptibly(task, environment, runs / short_name(environment.name))
-            outcome = classify(observed.observation, task.options.ranks, observed.workdir)
-            yield _script_run(task, prepared, outcome, observed)
+            report_progress(f"running on {prepared.environment.name}")
+            observed = _run_interruptibly(task, prepared.environment, runs / short_name(prepared.environment.name))
+            yield _describe(task, prepared, observed, repros)
 
 
-def with_known(runs: Iterable[ScriptRun], catalogue: Iterable[Repro]) -> Iterator[ScriptRun]:
-    """Yield runs with the documented failures in them.
+def _describe(
+    task: Task, prepared: PreparedStack, observed: ObservedRun, repros: tuple[Repro, ...] | None
+) -> ScriptRun:
+    """Return a run with its outcome, the documented failures in it and its comparison with the task's issue.
 
-    Output that is no text adds a note to the outcome.
+    Output that is no text has neither, and adds a note to the outcome.
     """
-    repros = tuple(catalogue)
-    for run in runs:
-        if run.observed is None:
-            yield run
-            continue
-        try:
-            yield replace(run, known=find_known(run.observed, repros, run.environment))
-        except ReprosError as error:
-            notes = (run.outcome.note, str(error))
-            yield replace(run, outcome=replace(run.outcome, note="; ".join(filter(None, notes))))
-
-
-def with_comparison(runs: Iterable[ScriptRun], issue: Issue | None) -> Iterator[ScriptRun]:
-    """Yield runs with their comparisons with an issue; unchanged without one."""
-    for run in runs:
-        yield run if issue is None else replace(run, comparison=_compare(issue, run))
-
-
-def _compare(issue: Issue, run: ScriptRun) -> Comparison | None:
-    """Return a run's comparison; None if its output is no text, of which `with_known` adds a note."""
+    known, problem = None, None
+    lines: list[str] | None = []
     try:
-        lines = [text for _, text in read_logs(run.observed.observation)] if run.observed else []
-    except ReprosError:
-        return None
-    return compare_with_issue(issue, run.outcome, lines)
+        if task.issue is not None:
+            lines = [text for _, text in read_logs(observed.observation)]
+        if repros is not None:
+            known = find_known(observed, repros, prepared.environment)
+    except ReprosError as error:
+        lines, problem = None, str(error)
+    outcome = classify(observed.observation, task.options.ranks, observed.workdir)
+    if problem is not None:
+        outcome = replace(outcome, note="; ".join(filter(None, (outcome.note, problem))))
+    return _script_run(task, prepared, outcome, lines, observed, known)
 
 
 def prepare_for(
@@ -183,7 +173,12 @@ def _run_interruptibly(task: Task, environment: Environment, folder: Path) -> Ob
 
 
 def _script_run(
-    task: Task, prepared: PreparedStack, outcome: ScriptOutcome, observed: ObservedRun | None = None
+    task: Task,
+    prepared: PreparedStack,
+    outcome: ScriptOutcome,
+    lines: Iterable[str] | None = (),
+    observed: ObservedRun | None = None,
+    known: Known | None = None,
 ) -> ScriptRun:
     stack, environment = prepared.stack, prepared.environment
     extended = stack if isinstance(stack, ExtendedStack) else None
@@ -199,6 +194,8 @@ def _script_run(
         changes,
         _lacks(task, environment, outcome),
         observed,
+        known,
+        None if task.issue is None or lines is None else compare_with_issue(task.issue, outcome, lines),
     )
 
 

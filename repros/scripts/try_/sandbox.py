@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypedDict
 
 import psutil
@@ -31,14 +32,18 @@ class SandboxSettings(TypedDict):
     """The settings of :mod:`repros.scripts.try_.inside.sandbox`."""
 
     isolate: list[str]
-    """What to isolate the process from: `network`, `system`, `files`, `calls`."""
+    """What to isolate the process from: `network`, `system`, `processes`, `files`, `calls`."""
     memory: int
-    """Bytes of each process."""
+    """Bytes of private memory of each process."""
+    shared_memory: int
+    """Bytes that all processes share."""
     file_size: int
     """Bytes of each file that it writes."""
     readable: list[str]
     """Files and folders, including everything below them."""
     writable: list[str]
+    replaced: dict[str, str]
+    """Folders among the writable ones, with those that are mounted in their places."""
 
 
 @dataclass(frozen=True)
@@ -62,27 +67,40 @@ class Sandbox:
     """Whether it can read only the system's files and its own."""
     system: bool
     """Whether it has mounts, devices and shared memory of its own."""
+    processes: bool
+    """Whether it sees and reaches its own processes alone, which die together."""
     calls: bool
     """Whether system calls that reach beyond it are refused."""
     problems: Mapping[str, str]
     """The reason for each isolation that this system cannot provide."""
 
-    def settings(self, limits: Limits, interpreters: Iterable[Path], writable: Iterable[Path]) -> SandboxSettings:
+    def settings(
+        self,
+        limits: Limits,
+        ranks: int,
+        interpreters: Iterable[Path],
+        writable: Iterable[Path],
+        replaced: Mapping[Path, Path] = MappingProxyType({}),
+    ) -> SandboxSettings:
         """Return the settings of a process.
 
         Args:
             limits: its limits.
+            ranks: the number of processes that share memory.
             interpreters: the interpreters whose environments it may read.
             writable: the folders that it may change.
+            replaced: folders that it may change, too, with those that it sees there if the system can do that.
         """
         environments = (interpreter.parents[1] for interpreter in (INTERPRETER, *interpreters))
         readable = [*_SYSTEM, _RESOLVER, _PACKAGE, cache_folder(), *environments]
         return {
             "isolate": [name for name in sandbox.ISOLATIONS if getattr(self, name)],
             "memory": limits.memory,
+            "shared_memory": limits.memory * ranks,
             "file_size": limits.file_size,
             "readable": list(map(str, readable)),
-            "writable": [*map(str, writable), "/dev"],
+            "writable": [*map(str, (*writable, *replaced)), "/dev"],
+            "replaced": {str(path): str(own) for path, own in replaced.items()},
         }
 
 
@@ -93,7 +111,7 @@ def find_sandbox(*, network: bool) -> Sandbox:
         network: whether the script may use the network.
     """
     wanted = [name for name in sandbox.ISOLATIONS if name != "network" or not network]
-    settings = {"isolate": wanted, "readable": [], "writable": []}
+    settings = {"isolate": wanted, "shared_memory": 2**20, "readable": [], "writable": [], "replaced": {}}
     try:
         tested = subprocess.run(
             [str(INTERPRETER), "-I", "-S", sandbox.__file__, json.dumps(settings)],

@@ -6,6 +6,7 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from repros.diagnose import issue
@@ -15,6 +16,7 @@ from repros.diagnose.issue.source import imports_of
 from repros.engine.source import PROBLEMS, parse
 from repros.model.errors import ReprosError
 from repros.scripts.try_ import links
+from repros.scripts.try_.needs import Needs, read_needs
 
 _LARGEST = 2**20
 """Bytes of a script; a larger file is refused."""
@@ -42,6 +44,15 @@ class Script:
         local = {path.stem for path in (*self.local_modules, *self.left_out)}
         names = (name for name in imports_of(self.source) if name.partition(".")[0] not in local)
         return tuple(name for name in names if name.partition(".")[0] not in sys.stdlib_module_names)
+
+    @cached_property
+    def needs(self) -> Needs:
+        """The packages that it needs.
+
+        Raises:
+            ReprosError: its PEP 723 block is invalid.
+        """
+        return read_needs(self.source, self.origin, self.modules)
 
     def copy_to(self, folder: Path) -> Path:
         """Write the script and its local modules into a folder; return the script's path there.
@@ -93,24 +104,17 @@ def read_script(path: Path) -> Script:
     return Script(name, source, str(path), tuple(path for path in local if path not in left_out), left_out)
 
 
-def read_issue(path: Path, block: int | None = None) -> Script:
-    """Read the script of an issue: the code block with that number, else the longest that imports something.
+def read_issue(path: Path, block: int | None = None) -> tuple[Script, Issue]:
+    """Read an issue, and its script: the code block with that number, else the longest that imports something.
 
     Raises:
         ReprosError: the file cannot be read, or has no such block.
     """
-    code = find_code(_read(path, "the text of an issue"), str(path), block)
+    text = _read(path, "the text of an issue")
+    code = find_code(text, str(path), block)
     _refuse_invalid_python(code.source, f"{code.location} of {path}")
-    return Script("issue.py", code.source, f"{code.location} of {path} (line {code.line})")
-
-
-def read_report(path: Path, block: int | None = None) -> Issue:
-    """Read all that an issue states.
-
-    Raises:
-        ReprosError: the file cannot be read, or does not have the block.
-    """
-    return issue.read_issue(_read(path, "the text of an issue"), block)
+    script = Script("issue.py", code.source, f"{code.location} of {path} (line {code.line})")
+    return script, issue.read_issue(text, block)
 
 
 def _find_local(source: str, folder: Path) -> Iterator[Path]:

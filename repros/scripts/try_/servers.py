@@ -2,7 +2,7 @@
 
 A server has none of the user's environment variables, not even at its start, since a forked process shows those. The
 process that it forks enters the sandbox of `repros try` by itself (:mod:`repros.scripts.try_.inside.server`). All runs
-share one home, since libraries look it up when they are imported.
+have the home of the server, since libraries look it up when they are imported; each sees a folder of its own there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SandboxServers(Servers):
         """
         super().__init__(logs, report_progress)
         self.folder = Path(tempfile.mkdtemp(prefix="repros-"))
-        """The folder with the home folder of all runs."""
+        """The folder with the home folder and the temporary one of the servers, which every run replaces by its own."""
         for name in (HOME, TEMPORARY):
             (self.folder / name).mkdir()
         self._network, self._gpus = network, gpus
@@ -46,8 +46,8 @@ class SandboxServers(Servers):
         super().close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _start(self, job: Job, devices: int, log: Path) -> Server:
-        variables = for_device(job.device, devices)
+    def _start(self, job: Job, log: Path) -> Server:
+        variables = for_device(job.device, job.ranks, on_stack=False)
         environ = script_environ(variables, self.folder, network=self._network, gpus=self._gpus)
         return Server(
             job.python, _PROGRAM, job.modules, environ, log, workdir=self.folder, report_progress=self._report_progress

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from repros.diagnose.issue import Issue
 from repros.scripts.try_.command import Command
 from repros.scripts.try_.needs import Needs
 from repros.scripts.try_.sandbox import Limits, Sandbox
@@ -33,11 +34,21 @@ class Task:
     """A program to run, and how."""
 
     script: Program
-    needs: Needs
     arguments: tuple[str, ...]
     options: TaskOptions
     limits: Limits
     sandbox: Sandbox
+    issue: Issue | None = None
+    """The issue with which its runs are compared; None for none."""
+
+    @property
+    def needs(self) -> Needs:
+        """The packages that the program needs.
+
+        Raises:
+            ReprosError: the PEP 723 block of the script is invalid.
+        """
+        return self.script.needs
 
     @property
     def python_script(self) -> Script:

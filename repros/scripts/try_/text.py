@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from repros.diagnose.match.reasons import confidence_reason
-from repros.diagnose.messages.text import meaning_lines
-from repros.engine.environments.downloads import Downloads
-from repros.model.stack import Stack
+from repros.diagnose.messages.text import describe_meaning
+from repros.engine.environment import Targets
+from repros.engine.environments.downloads import Downloads, find_downloads
+from repros.model.errors import ReprosError
 from repros.scripts.try_.known import Known
 from repros.scripts.try_.outcome import Link, ScriptOutcome, Status
 from repros.scripts.try_.run import ScriptRun
 from repros.scripts.try_.task import Task
-from repros.text.layout import entries, entry, heading, label_lines
-from repros.text.styled import Text
+from repros.text.layout import Paragraphs, Section
 from repros.text.wording import count, relative_to_cwd, wrap
 
 _VIA = {"cause": "caused by", "context": "while handling", "group": "one of"}
@@ -35,6 +35,7 @@ def format_warning(task: Task, width: int) -> str:
     actions = {
         "network": "take its network away",
         "system": "give it mounts, devices and shared memory of its own",
+        "processes": "hide other processes",
         "files": "hide your files",
         "calls": "refuse it system calls",
     }
@@ -44,36 +45,61 @@ def format_warning(task: Task, width: int) -> str:
     return "\n".join(wrap(" ".join([f"sandbox: {without}; {usage}.", *missing]), width))
 
 
-def format_run(run: ScriptRun, width: int) -> Text:
-    """Return a script's run on one stack, in at most `width` columns; only names and paths may be longer."""
-    outcome = run.outcome
-    lines = [*heading(run.stack, _headline(run), width, style=f"bold {_STYLES.get(outcome.status, 'red')}")]
-    lines += entry("reported", str(run.comparison) if run.comparison else "", width)
-    lines += entries("seen", _failure(outcome), width)
-    lines += entries("where" if len(outcome.locations) == 1 else "ranks", _locations(outcome), width)
-    lines += entry("evidence" if outcome.status is Status.HANG else "note", _note(run), width)
-    lines += label_lines("log", outcome.last_lines)
-    if run.known is not None:
-        lines += _known_lines(run.known, width)
-        explanations = run.known.explanations[:1] if outcome.status is Status.EXCEPTION else ()
-        lines += [line for explanation in explanations for line in meaning_lines(explanation, width)]
-    lines += entry("asks for", ", ".join(run.other_releases), width)
-    lines += entry("with", ", ".join(map(str, run.changes)), width)
-    if run.folder is not None:
-        installed = {"python": run.environment.python_version, **run.versions}
-        lines += entry("versions", ", ".join(f"{name} {version}" for name, version in installed.items()), width)
-        lines += entry("logs", str(relative_to_cwd(run.folder)), width)
-    return Text("\n").join(lines)
+def refuse_no_run(started: Iterable[ScriptRun]) -> Iterator[ScriptRun]:
+    """Yield runs as they come.
+
+    Raises:
+        ReprosError: after the last one, if the script ran nowhere.
+    """
+    runs = []
+    for run in started:
+        runs.append(run)
+        yield run
+    if all(run.outcome.status is Status.NOT_RUN for run in runs):
+        notes = (*(run.outcome.note for run in runs), describe_missing(runs))
+        raise ReprosError(f"the script ran nowhere: {'; '.join(filter(None, notes))}.")
 
 
-def format_plan(stack: Stack, downloads: Downloads, packages: Iterable[str], width: int) -> Text:
-    """Return the packages of a stack that a script needs, and what its environment would download."""
-    pins = stack.pins
-    names = dict.fromkeys(("torch", *packages))
-    versions = [f"python {stack.python}", *(f"{name} {pins[name].version}" for name in names if name in pins)]
-    lines = [*heading(stack.name, "", width, style="bold"), *entry("versions", ", ".join(versions), width)]
-    lines += entry("download", _describe_downloads(downloads), width)
-    return Text("\n").join(lines)
+def format_runs(runs: Iterable[ScriptRun]) -> Iterator[Section]:
+    """Yield a script's runs as they come, and after them the stacks on which it did not run."""
+    skipped = []
+    for run in runs:
+        if run.outcome.status is Status.NOT_RUN:
+            skipped.append(run)
+        else:
+            yield format_run(run)
+    yield from map(format_run, skipped)
+
+
+def format_run(run: ScriptRun) -> Section:
+    """Return a script's run on one stack."""
+    outcome, known, headline = run.outcome, run.known, _headline(run)
+    explanations = known.explanations[:1] if known and outcome.status is Status.EXCEPTION else ()
+    installed = {"python": run.environment.python_version, **run.versions} if run.folder else {}
+    paragraphs = [
+        Paragraphs("reported", [str(run.comparison)] if run.comparison else []),
+        Paragraphs("seen", [*_failure(outcome)]),
+        Paragraphs("where" if len(outcome.locations) == 1 else "ranks", [*_locations(outcome)]),
+        Paragraphs("evidence" if outcome.status is Status.HANG else "note", [_note(run)]),
+        Paragraphs("log", outcome.last_lines, is_wrapped=False),
+        *(_describe_known(known) if known else ()),
+        *(paragraph for explanation in explanations for paragraph in describe_meaning(explanation)),
+        Paragraphs("asks for", [", ".join(run.other_releases)]),
+        Paragraphs("with", [", ".join(map(str, run.changes))]),
+        Paragraphs("versions", [", ".join(f"{name} {version}" for name, version in installed.items())]),
+        Paragraphs("logs", [str(relative_to_cwd(run.folder))] if run.folder else []),
+    ]
+    return Section(run.stack, headline, paragraphs, f"bold {_STYLES.get(outcome.status, 'red')}")
+
+
+def format_plan(task: Task, where: Targets) -> Iterator[Section]:
+    """Yield for each stack the packages that a script needs, and what its environment would download."""
+    names = dict.fromkeys(("torch", *task.needs.packages))
+    for stack in (where.known[name] for name in where.stacks):
+        pinned = (f"{name} {stack.pins[name].version}" for name in names if name in stack.pins)
+        versions = ", ".join((f"python {stack.python}", *pinned))
+        download = _describe_downloads(find_downloads(stack))
+        yield Section(stack.name, "", [Paragraphs("versions", [versions]), Paragraphs("download", [download])])
 
 
 def _describe_downloads(downloads: Downloads) -> str:
@@ -146,22 +172,20 @@ def _locations(outcome: ScriptOutcome) -> Iterator[str]:
         yield f"{rank}{f' in {location.call}' if location.call else ''}{called}"
 
 
-def _known_lines(known: Known, width: int) -> Iterator[Text]:
+def _describe_known(known: Known) -> Iterator[Paragraphs]:
     """Yield the documented failures in the logs, and the findings of the watch."""
     candidates = [
         f"{candidate.repro.id} {candidate.repro.title} ({candidate.confidence.value}: {confidence_reason(candidate)}); "
         f"repros show {candidate.repro.id}"
         for candidate in known.match.candidates
     ]
-    yield from entries("known", candidates, width)
+    yield Paragraphs("known", candidates)
     for finding, ids in known.findings:
         rank = f"rank {finding.rank}, " if finding.rank is not None else ""
-        yield from entry("watch", f"{finding.text} ({rank}check {finding.check})", width)
-        names = [
-            f"{identified.repro.id} {identified.repro.title} ({identified.confidence.value})" for identified in ids
-        ]
-        yield from entries("", names, width)
-    yield from entry("watch", f"failed in {known.watch_failed}" if known.watch_failed else "", width)
+        yield Paragraphs("watch", [f"{finding.text} ({rank}check {finding.check})"])
+        names = [f"{one.repro.id} {one.repro.title} ({one.confidence.value})" for one in ids]
+        yield Paragraphs("", names)
+    yield Paragraphs("watch", [f"failed in {known.watch_failed}"] if known.watch_failed else [])
 
 
 def _size(size: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from repros.simulated_gpus.operators_header import operators_header
 pytestmark = [pytest.mark.one_release, pytest.mark.skipif(sys.platform == "win32", reason="not built for Windows")]
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="runs in an environment with torch")
 
+BUILD = "from repros.simulated_gpus import build; print(build.shared_object())"
 # Records each call and creates its output, slowly enough for two builds to overlap.
 COMPILER = """#!{python}
 import sys, time
@@ -48,16 +50,15 @@ def test_many_processes_at_once_build_once(
     cache: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", compiler(tmp_path, COMPILER))
-    script = "from repros.simulated_gpus import build; print(build.shared_object())"
     environment = {**os.environ, "PYTHONPATH": str(root)}
     builders = [
-        subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", BUILD], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
     made = {builder.communicate(timeout=120)[0].strip() for builder in builders}
     assert [builder.returncode for builder in builders] == [0] * 4
     assert len(made) == 1
-    assert (tmp_path / "calls").read_text().count("call") == 3  # two units and the link, by one process
+    assert (tmp_path / "calls").read_text().count("call") == 2  # the unit and the link, by one process
     folder = cache / "sim"
     left = sorted(path.name for path in next(folder.iterdir()).iterdir())
     name = Path(made.pop()).name
@@ -73,7 +74,7 @@ def test_what_is_built_is_not_built_again(
     assert "compiling the simulated GPUs for torch" in capsys.readouterr().err
     assert build.shared_object() == first
     assert capsys.readouterr().err == ""
-    assert (tmp_path / "calls").read_text().count("call") == 3
+    assert (tmp_path / "calls").read_text().count("call") == 2
 
 
 @needs_torch
@@ -88,7 +89,7 @@ def test_a_damaged_one_is_built_again(damage: Any, cache: Any, tmp_path: Path, m
         file.write_bytes(file.read_bytes()[:1000] if damage is None and file == built else damage or b"")
         assert build.shared_object() == built
         assert built.read_bytes() == whole
-        assert (tmp_path / "calls").read_text().count("call") == calls + 3
+        assert (tmp_path / "calls").read_text().count("call") == calls + 2
     built.with_name(f"{built.name}.sha256").unlink()
     assert build.shared_object().read_bytes() == whole
 
@@ -103,7 +104,7 @@ def test_a_copied_cache_serves_the_same_torch_alone(
     shutil.copytree(cache, other)
     monkeypatch.setenv("REPROS_CACHE_DIR", str(other))
     assert build.shared_object() == other / built.relative_to(cache)
-    assert (tmp_path / "calls").read_text().count("call") == 3  # those of the first
+    assert (tmp_path / "calls").read_text().count("call") == 2  # those of the first
     torch = build.installed_torch()
     elsewhere = tmp_path / "torch"
     elsewhere.symlink_to(torch.root)
@@ -111,7 +112,7 @@ def test_a_copied_cache_serves_the_same_torch_alone(
     assert build.shared_object() == other / built.relative_to(cache)
     monkeypatch.setattr(build, "installed_torch", lambda: torch._replace(build="another"))
     assert build.shared_object().parent != other / built.parent.relative_to(cache)
-    assert (tmp_path / "calls").read_text().count("call") == 6
+    assert (tmp_path / "calls").read_text().count("call") == 4
 
 
 @needs_torch
@@ -120,9 +121,46 @@ def test_what_a_killed_build_left_is_removed(cache: Any, tmp_path: Path, monkeyp
     built = build.shared_object()
     built.unlink()
     (built.parent / "tmpkilled").mkdir()
-    (built.parent / "tmpkilled" / "core.cpp").touch()
+    (built.parent / "tmpkilled" / "sim.cpp").touch()
     build.shared_object()
     assert sorted(path.name for path in built.parent.iterdir()) == sorted(["lock", built.name, f"{built.name}.sha256"])
+
+
+# Ends the build that waits for it.
+HANGING = """#!{python}
+import os, signal, time
+open({calls!r}, "a").close()
+os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(600)
+"""
+
+
+@needs_torch
+def test_a_build_that_is_ended_leaves_nothing(cache: Path, root: Path, tmp_path: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(root), "CXX": compiler(tmp_path, HANGING)}
+    command = [sys.executable, "-c", BUILD]
+    ended = subprocess.run(command, env=environ, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert ended.returncode == -signal.SIGTERM
+    assert ended.stderr.startswith("compiling the simulated GPUs")
+    assert (tmp_path / "calls").exists()
+    folder = next((cache / "sim").iterdir())
+    assert not list(folder.glob("tmp*"))
+    environ["CXX"] = compiler(tmp_path, COMPILER)
+    again = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert Path(again.stdout.strip()).parent == folder
+
+
+@needs_torch
+def test_a_process_that_waits_for_a_build_says_so(cache: Path, root: Path, tmp_path: Path) -> None:
+    slow = COMPILER.replace("sleep(0.5)", "sleep(3)")
+    environ = {**os.environ, "PYTHONPATH": str(root), "CXX": compiler(tmp_path, slow)}
+    builders = [
+        subprocess.Popen([sys.executable, "-c", BUILD], env=environ, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = sorted(builder.communicate(timeout=120)[1] for builder in builders)
+    assert said[0].startswith("compiling the simulated GPUs for torch")
+    assert said[1].startswith("waiting for another process that compiles the simulated GPUs for torch")
 
 
 @needs_torch

@@ -1,4 +1,4 @@
-"""Lightning's Trainer and Fabric, unmodified, train on cuda devices, with one rank and with two."""
+"""Lightning's Trainer and Fabric, unmodified, train on cuda devices, with two ranks."""
 
 from __future__ import annotations
 
@@ -48,13 +48,6 @@ def test_lightnings_trainer_trains_in_two_ranks(strategy: Any, run_script: Any) 
     lines = [line for line in ended.stdout.splitlines() if "trained" in line]
     assert len(lines) == (2 if strategy == "ddp" else 1), ended.stdout + ended.stderr
     assert all("CUDAAccelerator" in line for line in lines)
-
-
-@pytest.mark.usefixtures("sim")
-def test_lightnings_trainer_trains_on_one_device(run_script: Any) -> None:
-    script = TRAINER.format(library=library_of("lightning")).replace("devices=2", "devices=1")
-    ended = run_script(script, "auto")
-    assert "trained CUDAAccelerator" in ended.stdout, ended.stdout + ended.stderr
 
 
 @pytest.mark.usefixtures("collectives")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from repros.diagnose.issue import read_issue
-from repros.diagnose.issue.symptoms import (
-    Upgrade,
-    find_symptom,
-    find_upgrade,
-    load_symptoms,
-    possible_causes,
-    rank_by_words,
-)
+from repros.diagnose.issue.needles import needles_of
+from repros.diagnose.issue.symptoms import find_symptom, load_symptoms, possible_causes, rank_by_words
 from tests.package_catalogue import load
 
 SENTENCES = {
@@ -128,22 +123,19 @@ def test_the_title_of_a_public_thread_has_its_symptom(thread: dict[str, str]) ->
     assert (found.symptom.name if found else "none") == thread["symptom"]
 
 
-@pytest.mark.parametrize(
-    ("text", "upgrade"),
-    [
-        ("Loss rises after upgrading transformers from 4.47.1 to 4.48.0", Upgrade("transformers", "4.47.1", "4.48.0")),
-        ("It worked with PyTorch 2.5.1 and broke: torch 2.5.1 -> 2.6.0", Upgrade("torch", "2.5.1", "2.6.0")),
-        ("Regression: trl 0.15.0 vs 0.14.0", Upgrade("trl", "0.14.0", "0.15.0")),
-        ("Lightning 2.5.5 breaks checkpoint reuse", Upgrade("lightning", "", "2.5.5")),
-        ("I use torch 2.6.0 and python 3.11.4", None),
-        ("torch 2.6.0, transformers 4.48.0", None),
-    ],
-)
-def test_a_change_of_release(text: str, upgrade: Upgrade | None) -> None:
-    assert find_upgrade(read_issue(f"# {text}\n\nThat is all.\n")) == upgrade
-
-
 def test_failures_with_the_words_of_the_text_come_first() -> None:
     failures = [("RPR-0001", "The finder leaves results"), ("RPR-0002", "A sampler repeats its order")]
     assert [*rank_by_words(failures, "the sampler and the finder have one order")] == failures[::-1]
     assert [*rank_by_words(failures, "the loss is wrong after the first step")] == []
+
+
+def test_a_text_with_a_match_has_one_of_its_needles() -> None:
+    assert needles_of(r"\b(?:loss\w*|grad_?norm)\b.{0,9}\b(?:nans?|infs?)\b") == ("loss", "grad")
+    assert needles_of(r"\b(?:a)?\b(?:resum\w*|loads? the)\b") == ("resum", "load")
+    assert needles_of(r"(?:one)|two") == needles_of(r"(?:\d|x)") == needles_of(r"plain") == ()
+    texts = [*SENTENCES.values(), *(thread["title"] for thread in TITLES["thread"])]
+    for symptom in load_symptoms():
+        for pattern, needles in zip(symptom.patterns, symptom.needles, strict=True):
+            found = [text for text in texts if re.search(pattern, text, re.IGNORECASE | re.DOTALL)]
+            assert all(not needles or any(needle in text.lower() for needle in needles) for text in found)
+    assert sum(bool(needles) for symptom in load_symptoms() for needles in symptom.needles) > len(load_symptoms())

@@ -66,11 +66,14 @@ def test_a_signal_is_attributed_to_the_rank_that_died_with_its_stacks(play: Play
 
 
 def test_a_relaunched_rank_has_a_log_of_its_own(play: Play) -> None:
-    main, rank_1 = _ranks(play("raises_in_a_relaunched_rank"))
+    result = play("raises_in_a_relaunched_rank")
+    main, rank_1 = _ranks(result)
+    assert result.observation is not None
+    folder = result.observation.folder
     assert main.log != rank_1.log
-    assert "rank 1 here" in logs.tail(rank_1.log)
-    assert "RuntimeError: the documented failure" in logs.tail(rank_1.log)
-    assert logs.tail(main.log) == []
+    assert "rank 1 here" in logs.tail(folder, rank_1.log)
+    assert "RuntimeError: the documented failure" in logs.tail(folder, rank_1.log)
+    assert logs.tail(folder, main.log) == []
 
 
 @pytest.mark.slow

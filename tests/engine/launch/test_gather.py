@@ -60,7 +60,7 @@ def observed(
         process_folder.mkdir(parents=True)
         (process_folder / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
         (process_folder / "stacks.txt").write_text(stacks)
-    return gather(folder, timeline or Timeline(started=0.5, main_ended=9.0), MAIN, status)
+    return gather(folder, timeline or Timeline(started=0.5, main_ended=9.0), MAIN, status).processes
 
 
 def test_processor_time_counts_once_for_a_child_that_its_parent_waited_for(tmp_path: Path) -> None:
@@ -101,6 +101,13 @@ INTERRUPT, TERM = (event("interrupted", signal=name) for name in ("SIGINT", "SIG
             ("rank 0", "signalled", "SIGINT"),
         ),
         ([start(), INTERRUPT], 1, ("rank 0", "signalled", "SIGINT")),
+        # the exit status, which the engine has seen, wins over what a script may have written
+        ([start(), INTERRUPT], 3, ("rank 0", "exited", 3)),
+        ([start(), INTERRUPT, event("finished", 3.0)], 3, ("rank 0", "exited", 3)),
+        ([start(), INTERRUPT], 130, ("rank 0", "signalled", "SIGINT")),
+        ([start(), event("exit", code=4)], 3, ("rank 0", "exited", 3)),
+        ([start(), event("exit", code="x")], 3, ("rank 0", "exited", 3)),
+        ([start(), event("exit", code=-1)], 255, ("rank 0", "exited", -1)),
         (
             [start(), event("raised", chain=CHAIN), {**INTERRUPT, "time": 3.0}],
             1,
@@ -204,8 +211,34 @@ def test_lines_that_are_not_json_are_skipped(tmp_path: Path) -> None:
     (process_folder / "events.jsonl").write_bytes(
         b"\xff\x00\n" + whole[:-5] + b"\n" + b"[" * 100_000 + b"\n" + whole + b"\n{"
     )
-    (found,) = gather(tmp_path, Timeline(started=0.0), MAIN, 1)
-    assert found.ending is Ending.RAISED
+    gathered = gather(tmp_path, Timeline(started=0.0), MAIN, 1)
+    assert [found.ending for found in gathered.processes] == [Ending.RAISED]
+    assert gathered.damaged == (f"processes/{MAIN}/events.jsonl (4 lines that are no events)",)
+
+
+def test_damaged_records_are_skipped_and_named(tmp_path: Path) -> None:
+    numbers = [
+        event("joined", rank=10**30, world_size=2),
+        event("reaped", child=11, status=-(10**30)),
+        event("exit", time=float("inf"), code=3),
+        event("group", timeout=float("nan")),
+    ]
+    (tmp_path / "processes" / "1x").mkdir(parents=True)
+    (tmp_path / "processes" / "0012").mkdir()
+    events = tmp_path / "processes" / str(MAIN) / "events.jsonl"
+    events.parent.mkdir()
+    events.write_text("".join(json.dumps(line) + "\n" for line in [start(), *numbers, event("finished")]))
+    linked = tmp_path / "processes" / "11" / "events.jsonl"
+    linked.parent.mkdir()
+    linked.symlink_to(events)
+    gathered = gather(tmp_path, Timeline(started=0.0), MAIN, 0)
+    assert [(process.pid, process.ending) for process in gathered.processes] == [(MAIN, Ending.RETURNED)]
+    assert gathered.damaged == (
+        "processes/'0012' (no process)",
+        "processes/'1x' (no process)",
+        f"processes/{MAIN}/events.jsonl (4 lines that are no events)",
+        "processes/11/events.jsonl (a link, or no folder)",
+    )
 
 
 @pytest.mark.parametrize("size", [0.9, 1.5, 2.5])

@@ -54,7 +54,7 @@ def run_source(source: str, folder: Path, deadline: float = 60.0) -> Observation
         python=Path(sys.executable),
         arguments=(str(script), "a word"),
         script=script,
-        environ=for_device(Device.CPU, 1),
+        environ=for_device(Device.CPU, 1, on_stack=False),
         deadline=deadline,
         output_folders=("made",),
     )

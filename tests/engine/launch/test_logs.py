@@ -34,7 +34,7 @@ def test_lines_written_while_a_log_is_trimmed_are_not_lost(tmp_path: Path) -> No
             logs.trim(tmp_path)
             assert log.stat().st_blocks * 512 < logs.CAP
             writer.write(b"\nafter the cut\n")
-    assert logs.tail(log, 1) == ["after the cut"]
+    assert logs.tail(tmp_path, log, 1) == ["after the cut"]
     logs.compact(tmp_path)
     assert log.read_bytes().endswith(b"x\nafter the cut\n")
     assert b"\0" not in log.read_bytes()
@@ -44,8 +44,8 @@ def test_lines_written_while_a_log_is_trimmed_are_not_lost(tmp_path: Path) -> No
 def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     log = tmp_path / "main.log"
     log.write_bytes(b"one\ntwo\n\xff three")
-    assert logs.tail(log, 2) == ["two", "\ufffd three"]
-    assert logs.tail(None) == logs.tail(tmp_path / "none.log") == []
+    assert logs.tail(tmp_path, log, 2) == ["two", "\ufffd three"]
+    assert logs.tail(tmp_path, None) == logs.tail(tmp_path, tmp_path / "none.log") == []
 
 
 def test_a_folder_without_logs_is_not_an_error(tmp_path: Path) -> None:

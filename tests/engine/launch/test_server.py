@@ -134,7 +134,7 @@ def test_a_server_that_dies_of_a_late_import_fails_its_cell_at_once(
     monkeypatch.setattr(launching, "_IMPORT_TIMEOUT", 20.0)
     target = cell("raises", environment("pass"))
     job = replace(job_of(target), modules=("deadly",))
-    server = launching.Server(job.python, _PROGRAM, (), for_device(Device.CPU, 1), tmp_path / "log")
+    server = launching.Server(job.python, _PROGRAM, (), for_device(Device.CPU, 1, on_stack=False), tmp_path / "log")
     with pytest.raises(launching.ServerGoneError, match=r" 7$"):
         server.launch(job, RunFolders(tmp_path / "cell", tmp_path))
     server.close()

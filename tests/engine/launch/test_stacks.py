@@ -54,13 +54,13 @@ def process(tmp_path: Path) -> Iterator[psutil.Process]:
         assert started.stdout.readline() == "ready\n"
         place = stacks.stacks_file(tmp_path, started.pid)
         place.parent.mkdir(parents=True)
-        place.symlink_to(file)
+        file.rename(place)
         yield psutil.Process(started.pid)
         started.kill()
 
 
 def test_a_request_brings_its_own_text_alone(process: psutil.Process, tmp_path: Path) -> None:
-    first, second = (stacks.take(tmp_path, [process]) for _ in range(2))
+    first, second = (stacks.take(tmp_path, {process.pid: process}) for _ in range(2))
     assert first.begins == {process.pid: 0}
     assert second.begins == {process.pid: len(first.texts[process.pid].encode())}
     for request in (first, second):
@@ -74,7 +74,7 @@ def test_a_stopped_process_brings_nothing(
 ) -> None:
     monkeypatch.setattr(stacks, "_TIMEOUT", 0.3)
     process.send_signal(signal.SIGSTOP)
-    assert stacks.take(tmp_path, [process]) == stacks.StackDump({process.pid: 0}, {})
+    assert stacks.take(tmp_path, {process.pid: process}) == stacks.StackDump({process.pid: 0}, {})
 
 
 def test_the_threads_of_a_text() -> None:

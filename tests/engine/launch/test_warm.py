@@ -108,7 +108,7 @@ def test_every_rank_has_its_own_log_and_a_long_one_is_cut(warm: Warm) -> None:
         assert log is not None
         assert log.stat().st_size <= logs.CAP
         assert log.read_text().startswith("the first line\n")
-        assert logs.tail(log)[-1] == "RuntimeError: the documented failure"
+        assert logs.tail(seen.folder, log)[-1] == "RuntimeError: the documented failure"
 
 
 @pytest.mark.slow

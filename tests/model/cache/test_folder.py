@@ -48,7 +48,7 @@ def test_the_folder_is_absolute(folder: Path) -> None:
 
 @pytest.mark.parametrize("device", Device)
 def test_a_cells_processes_get_the_absolute_folder(folder: Path, device: Device) -> None:
-    assert for_device(device, 2)[cache.VARIABLE] == str(folder)
+    assert for_device(device, 2, on_stack=True)[cache.VARIABLE] == str(folder)
 
 
 def test_a_probe_gets_the_absolute_folder(folder: Path, tmp_path: Path) -> None:

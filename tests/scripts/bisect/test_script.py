@@ -14,7 +14,6 @@ from repros.scripts.bisect.script.bisection import run_script_bisection
 from repros.scripts.bisect.script.patterns import Patterns
 from repros.scripts.bisect.script.question import ScriptQuestion
 from repros.scripts.bisect.search import Boundary
-from repros.scripts.try_.needs import read_needs
 from repros.scripts.try_.sandbox import Limits, find_sandbox
 from repros.scripts.try_.script import read_script
 from repros.scripts.try_.task import Task, TaskOptions
@@ -146,9 +145,7 @@ def test_a_message_that_names_the_release_is_the_same_in_each(bisect: Bisect, pu
 @pytest.fixture
 def question(tiny: Stack, here: Path) -> ScriptQuestion:
     script = read_script(here / "train.py")
-    task = Task(
-        script, read_needs(script), (), TaskOptions(watch=False), Limits(60, 2**31, 10**6), find_sandbox(network=False)
-    )
+    task = Task(script, (), TaskOptions(watch=False), Limits(60, 2**31, 10**6), find_sandbox(network=False))
     return ScriptQuestion(task, Patterns(), tiny, "tinylib", tuple(RELEASES[:4]), runs=1)
 
 

@@ -27,6 +27,7 @@ MODULES = (
 REDUCTIONS = 8
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("module", MODULES)
 def test_each_pass_renders_its_units_alone_and_all(module: str) -> None:
     source = tidy(Path(sysconfig.get_path("stdlib"), f"{module}.py").read_text("utf-8"))

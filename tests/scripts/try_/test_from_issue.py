@@ -83,7 +83,8 @@ def test_a_comment_needs_an_issue(try_here: Try, write: Write) -> None:
 
 def test_a_dry_run_runs_nothing(try_here: Try, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "repros.cli.try_.find_downloads", lambda stack: Downloads({"torch 2.1.2": 5}, 5_000_000, has_torch=False)
+        "repros.scripts.try_.text.find_downloads",
+        lambda stack: Downloads({"torch 2.1.2": 5}, 5_000_000, has_torch=False),
     )
     write(
         "issue.md",

@@ -7,7 +7,7 @@ from packaging.requirements import Requirement
 
 from repros.diagnose.issue.code import IssueCode, find_code
 from repros.model.errors import ReprosError
-from repros.scripts.try_.needs import package_of, read_needs
+from repros.scripts.try_.needs import package_of
 from repros.scripts.try_.script import Script, read_script
 from tests.scripts.try_.conftest import Write
 
@@ -146,7 +146,7 @@ def test_needs_are_the_block_s_and_the_imports() -> None:
         "# ///\nimport os, PIL.Image, torch.nn\nfrom google.protobuf import message\nfrom . import here\n"
         "def later():\n    import pandas\n"
     )
-    needs = read_needs(Script("a.py", source, "a.py"))
+    needs = Script("a.py", source, "a.py").needs
     assert needs.modules == ("PIL.Image", "torch.nn", "google.protobuf")
     assert needs.packages == ("torch", "tomli", "pillow", "protobuf")
     assert needs.requirements[-1] == Requirement("python>=3.9")

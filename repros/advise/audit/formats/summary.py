@@ -41,8 +41,8 @@ def summarise(report: AuditReport) -> str:
     new = "new " if report.base else ""
     found = count(len(report.reported), f"{new}documented failure")
     extent = {
-        FailOn.FIXABLE: " that a newer release is without",
-        FailOn.BUGS: " that is a bug or that a newer release is without",
+        FailOn.FIXABLE: " that a newer release does not have",
+        FailOn.BUGS: " that is a bug or that a newer release does not have",
         FailOn.ALL: "",
     }[report.policy.fail_on]
     if len(report.reported) != 1:
@@ -53,12 +53,12 @@ def summarise(report: AuditReport) -> str:
 
 
 def describe_upgrades(report: AuditReport) -> Iterator[str]:
-    """Yield a sentence for each upgrade: `lightning 2.4.0 -> 2.6.1 is without 7 of them`."""
+    """Yield a sentence for each upgrade: `lightning 2.4.0 -> 2.6.1 ends 7 of them`."""
     for number, upgrade in enumerate(report.upgrades):
         releases = " with ".join(map(str, upgrade.releases))
         which = " more" if number else " of them"
         begins = f" (begins: {_names(upgrade.begins)})" if upgrade.begins else ""
-        yield f"{releases} is without {len(upgrade.ends)}{which}{begins}"
+        yield f"{releases} ends {len(upgrade.ends)}{which}{begins}"
 
 
 def _names(ids: tuple[str, ...]) -> str:

@@ -1,1 +1,1 @@
-"""The sandbox of a script and the server that forks candidates: code in the environment under test."""
+"""Programs around a script: the sandbox, the launcher of its ranks, and the server that forks candidates."""

@@ -7,12 +7,17 @@ SETTINGS is a JSON object, the fields of :class:`repros.scripts.try_.sandbox.San
 command starts inherit the sandbox. Without a command the program prints a JSON object with the isolations that this
 system cannot provide, and why.
 
-- Limits (`setrlimit`) on the memory of each process, on the size of each file, and no core dumps.
+- Limits (`setrlimit`) on the private memory of each process, on the size of each file, and no core dumps. The init of
+  the namespace below kills all when their shared memory is larger, or their files in memory (`memfd_create`), and
+  `/dev/shm` has a size.
 - No network: a network namespace of its own (`unshare`), with its loopback device up, over which the ranks still talk.
   With a user namespace, so that this needs no rights and leaves root none.
 - Mounts and memory of its own: a mount namespace in which all but its own folders is read-only, so that modes, owners
   and times of other files stay as they are; devices without disks and terminals; its own `/dev/shm`; an IPC namespace
   and a session keyring, so that it sees no shared memory, semaphore or key of other programs.
+- Processes of its own: a PID namespace with a `/proc` of its own, so that it sees, signals, limits and slows its own
+  processes alone, and all of them die with their init. The process that was started and the init run this program; the
+  second process of the namespace is the command (:data:`MAIN_PID`).
 - Restricted files: it can read the system's folders and its own, and change only its own (Landlock, Linux 5.13 and
   newer). Landlock also hides the memory and the environment variables of other processes, and from Linux 6.12 on blocks
   signals to them.
@@ -21,7 +26,7 @@ system cannot provide, and why.
   operations a filter does not see.
 
 Not restricted: sockets that other programs have in the file system (that of Docker, for example), processor time, the
-number of processes, shared memory beyond that of the machine, and the list of processes with their arguments.
+number of processes, and segments of System V memory to which no process is attached.
 
 If an isolation that SETTINGS names cannot be provided, the program ends with `REFUSED`: nothing runs with less.
 
@@ -36,9 +41,12 @@ import json
 import os
 import platform
 import resource
+import signal
 import socket
 import struct
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -46,11 +54,14 @@ from typing import Any
 REFUSED = 125
 """The exit code, as of `env` and `timeout`, if an isolation cannot be provided."""
 
-_CLONE_NEWNS, _CLONE_NEWIPC = 0x00020000, 0x08000000  # linux/sched.h
+MAIN_PID = 2
+"""The pid of the command in its own PID namespace, in which 1 is the init."""
+
+_CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x20000000  # linux/sched.h
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1  # linux/sockios.h, linux/if.h
 _SELF = Path("/proc/self")
-_PR_SET_NO_NEW_PRIVS = 38  # linux/prctl.h
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38  # linux/prctl.h
 
 # The same numbers on every processor.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -68,7 +79,7 @@ _SINCE_REFER, _SINCE_TRUNCATE, _SINCE_SCOPES = 2, 3, 6
 _MOUNT_SETATTR = 442
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000  # linux/fcntl.h
 _RDONLY = 1  # linux/mount.h
-_NOSUID, _NOEXEC, _BIND, _REC, _PRIVATE = 2, 8, 1 << 12, 1 << 14, 1 << 18
+_NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE = 2, 4, 8, 1 << 12, 1 << 14, 1 << 18
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "nvidia*", "kfd", "dri")
 """Below `/dev`: none has a disk, a terminal of somebody else (`tty` is the process's own) or another's memory."""
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
@@ -97,12 +108,16 @@ _NUMBERS = {
 }
 """The system calls that are refused, by processor (asm/unistd_64.h, asm-generic/unistd.h)."""
 _OF_OTHERS = {"x86_64": (302, 141), "aarch64": (261, 140)}
-"""prlimit64 and setpriority: their first and their second argument is 0 for the caller itself."""
+"""prlimit64, whose first argument is 0 for the caller itself; setpriority, whose first two are."""
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 _VSOCK = 40
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _ALLOW, _EPERM = 0x7FFF0000, 0x00050001  # linux/seccomp.h: SECCOMP_RET_ALLOW; SECCOMP_RET_ERRNO with EPERM
+
+
+_MEMORY_PERIOD = 0.25
+"""Seconds between two looks at the shared memory."""
 
 
 def limit(settings: dict[str, Any]) -> None:
@@ -166,15 +181,15 @@ def isolate_system(settings: dict[str, Any]) -> None:
     _mount(None, "/", None, _REC | _PRIVATE)
     own = [path for path in settings["writable"] if path != "/dev" and Path(path).exists()]
     for path in own:
-        _mount(path, path, None, _BIND | _REC)
-    _mount_devices()
+        _mount(settings["replaced"].get(path, path), path, None, _BIND | _REC)
+    _mount_devices(settings["shared_memory"])
     _set_read_only("/", 1)
     for path in (*own, "/dev"):
         _set_read_only(path, 0)
     os.chdir(here)  # it was in the mount beneath
 
 
-def _mount_devices() -> None:
+def _mount_devices(shared_memory: int) -> None:
     """Mount a `/dev` with few devices, an own shared memory and own pseudo-terminals."""
     nodes = [path for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern)) if not path.is_symlink()]
     opened = [(path, path.is_dir(), os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in nodes]
@@ -190,7 +205,7 @@ def _mount_devices() -> None:
         Path("/dev", name).symlink_to(target)
     for name in ("shm", "pts"):
         Path("/dev", name).mkdir()
-    _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID, "mode=1777")  # noqa: S108 - a new one
+    _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID, f"mode=1777,size={shared_memory}")  # noqa: S108 - a new one
     _mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
 
 
@@ -204,6 +219,115 @@ def _set_read_only(path: str, value: int) -> None:
     attributes = struct.pack("QQQQ", _RDONLY * value, _RDONLY * (1 - value), 0, 0)
     arguments = (path.encode(), _AT_RECURSIVE, attributes, ctypes.c_size_t(len(attributes)))
     _check(_libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, *arguments))
+
+
+def isolate_processes(settings: dict[str, Any]) -> None:
+    """Enter a PID namespace; return in its second process only, while this one waits for it and ends alike.
+
+    Raises:
+        OSError: the system does not allow it, or hides a part of `/proc`, as many containers do.
+    """
+    _enter_namespaces(_CLONE_NEWNS | _CLONE_NEWPID)
+    answers, answer = os.pipe()
+    if os.fork() != 0:
+        os.close(answer)
+        _wait_for_init(answers)
+        return
+    try:
+        os.close(answers)
+        is_main = _begin_as_init(answer, settings["shared_memory"])
+    except BaseException as error:
+        os.write(answer, f"{error}".encode())
+        os._exit(REFUSED)
+    if not is_main:
+        os._exit(0)
+
+
+def _wait_for_init(answers: int) -> None:
+    """Wait for the command's wait status and end alike, or raise why the namespace has no command."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # meant for the command, which gets it, too
+    text = os.read(answers, 4096).decode("utf-8", "replace")
+    if text and not text.isdecimal():
+        raise OSError(text)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    code = os.waitstatus_to_exitcode(int(text)) if text else -signal.SIGKILL
+    if code < 0:
+        if -code not in {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def _begin_as_init(answer: int, shared_memory: int) -> bool:
+    """Fork the command and return True there; reap processes until none is left.
+
+    Args:
+        answer: where to write the command's wait status.
+        shared_memory: bytes above which all processes are killed.
+
+    Raises:
+        OSError: there can be no `/proc` of its own.
+    """
+    _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _mount(None, "/", None, _REC | _PRIVATE)
+    _mount("proc", "/proc", "proc", _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+    main = os.fork()
+    if main == 0:
+        os.close(answer)
+        os.setpgid(0, 0)  # as the first process of a session has
+        return True
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_supervise_memory, args=(shared_memory,), daemon=True).start()
+    while True:
+        try:
+            pid, status = os.wait()
+        except ChildProcessError:
+            return False
+        if pid == main:
+            # What it has left may go on, as without a namespace, until the engine ends it.
+            _libc().prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)
+            os.write(answer, str(status).encode())
+            os.close(answer)
+
+
+def _supervise_memory(most: int) -> None:
+    """Kill all processes of the namespace but this one as soon as they use more shared memory."""
+    while True:
+        time.sleep(_MEMORY_PERIOD)
+        processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+        # The exact share of each takes the kernel longer to find than what all have mapped, which counts it repeatedly.
+        mapped = sum(_kilobytes(process / "status", b"RssShmem:") for process in processes) * 1024
+        if (mapped > most and _shared(processes) > most) or _files_in_memory(processes) > most:
+            sys.stderr.write("repros: ended, since its shared memory is larger than --memory allows\n")
+            sys.stderr.flush()
+            os.kill(-1, signal.SIGKILL)
+
+
+def _shared(processes: Iterable[Path]) -> int:
+    return sum(_kilobytes(process / "smaps_rollup", b"Pss_Shmem:") for process in processes) * 1024
+
+
+def _kilobytes(file: Path, name: bytes) -> int:
+    try:
+        return sum(int(line.split()[1]) for line in file.read_bytes().splitlines() if line.startswith(name))
+    except OSError:  # it has ended
+        return 0
+
+
+def _files_in_memory(processes: Iterable[Path]) -> int:
+    """Return the bytes of the files without a name on any file system that processes have open."""
+    sizes = {}
+    for process in processes:
+        try:
+            for opened in (process / "fd").iterdir():
+                if os.readlink(opened).startswith("/memfd:"):
+                    status = opened.stat()
+                    sizes[status.st_ino] = status.st_blocks * 512
+        except OSError:  # closed, or ended
+            continue
+    return sum(sizes.values())
 
 
 def filter_calls(_: dict[str, Any]) -> None:
@@ -234,7 +358,8 @@ def _filter(machine: str) -> list[tuple[int, int, int, int]]:
         lines += [(equal, 0, 1, call), refuse]
     limits, priority = _OF_OTHERS[machine]
     lines += [(equal, 0, 4, limits), (load, 0, 0, arguments), (equal, 0, 1, 0), allow, refuse]
-    lines += [(equal, 0, 4, priority), (load, 0, 0, arguments + 8), (equal, 0, 1, 0), allow, refuse]
+    lines += [(equal, 0, 6, priority), (load, 0, 0, arguments), (equal, 0, 2, 0)]  # of a process,
+    lines += [(load, 0, 0, arguments + 8), (equal, 1, 0, 0), refuse, allow]  # and itself
     lines += [(equal, 0, 4, _SOCKET[machine]), (load, 0, 0, arguments), (equal, 0, 1, _VSOCK), refuse, allow]
     return [*lines, allow]
 
@@ -291,6 +416,7 @@ def _check(result: int) -> int:
 ISOLATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
     "network": isolate_network,
     "system": isolate_system,
+    "processes": isolate_processes,
     "files": isolate_files,
     "calls": filter_calls,
 }

@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 from typing import Any
 
 from repros.inside import leader, warm
+from repros.inside.processes import die_with_parent
 from repros.scripts.try_.inside import sandbox
 
 
@@ -31,6 +33,9 @@ def main() -> None:
 def _lead_in_sandbox(request: dict[str, Any]) -> int:
     """Enter the sandbox, then lead; nothing runs with less isolation."""
     settings = request["sandbox"]
+    die_with_parent()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     problems = sandbox.isolate(settings)
     if problems:
         log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

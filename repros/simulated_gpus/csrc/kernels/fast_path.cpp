@@ -168,7 +168,7 @@ std::tuple<Tensors...> to_device(std::tuple<Tensors...> hosts, c10::DeviceIndex 
 
 // The boxed kernel that gets an operator's other calls, if it is not the one that composites.cpp has for it.
 template <class Operator>
-constexpr c10::KernelFunction::BoxedKernelFunction* kOwnBoxed = nullptr;
+constexpr c10::KernelFunction::BoxedKernelFunction_withDispatchKeys* kOwnBoxed = nullptr;
 template <>
 constexpr auto* kOwnBoxed<at::_ops::_softmax> = &run_softmax;
 template <>
@@ -180,6 +180,38 @@ constexpr auto* kOwnBoxed<at::_ops::_log_softmax_backward_data> = &run_softmax_b
 
 // Types that are left to the fallback, too.
 constexpr TypeSet kWidened = TypeSet{1} << static_cast<unsigned>(at::kComplexHalf);
+
+// What a kernel knows of its operator since its first call.
+struct Known {
+  c10::OperatorHandle op;
+  TypeSet refused;
+  c10::KernelFunction boxed;
+};
+
+c10::KernelFunction boxed_kernel(
+    const c10::OperatorHandle& op, bool is_foreach, c10::KernelFunction::BoxedKernelFunction_withDispatchKeys* own) {
+  if (own == &run_softmax) {
+    return c10::KernelFunction::makeFromBoxedFunction<&run_softmax>();
+  }
+  if (own == &run_softmax_backward) {
+    return c10::KernelFunction::makeFromBoxedFunction<&run_softmax_backward>();
+  }
+  if (is_foreach) {
+    return c10::KernelFunction::makeFromBoxedFunction<&run_each>();
+  }
+  const bool is_structured = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
+      kernel_checks_placement(op.schema());
+  return is_structured ? c10::KernelFunction::makeFromBoxedFunction<&run_structured>()
+                       : c10::KernelFunction::makeFromBoxedFunction<&run_on_host>();
+}
+
+// No template: the compiler takes its time for each operator's code.
+Known find(
+    const char* name, const char* overload, bool is_foreach,
+    c10::KernelFunction::BoxedKernelFunction_withDispatchKeys* own) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+  return {op, refused_types(op.schema()) | kWidened, boxed_kernel(op, is_foreach, own)};
+}
 
 // The operator whose CUDA kernel takes tensors of one type only (types.cpp).
 template <class Operator>
@@ -196,7 +228,7 @@ struct Unboxed<Operator, Result(Arguments...)> {
         !at::globalContext().deterministicAlgorithms();
     if (!takes_all ||
         (kIsForeach && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality))) {
-      return boxed().template call<Result, Arguments...>(handle(), keys, std::forward<Arguments>(arguments)...);
+      return known().boxed.template call<Result, Arguments...>(known().op, keys, std::forward<Arguments>(arguments)...);
     }
     check_context();
     agree_on_threads();
@@ -210,7 +242,7 @@ struct Unboxed<Operator, Result(Arguments...)> {
       try {
         return to_device(run(to_host(arguments)...), device.index());
       } catch (const c10::Error& error) {
-        assert_on_device(handle().schema(), error);
+        assert_on_device(known().op.schema(), error);
         throw;
       }
     }
@@ -232,25 +264,11 @@ struct Unboxed<Operator, Result(Arguments...)> {
   static constexpr bool kIsForeach = (std::is_same_v<Arguments, at::TensorList> || ...);
 
   static bool has_kernel_for(const OneDevice& device) {
-    static const TypeSet refused = refused_types(handle().schema());
-    return !contains(refused | kWidened, device.first_type()) && (!kNeedsOneType<Operator> || device.has_one_type());
+    return !contains(known().refused, device.first_type()) && (!kNeedsOneType<Operator> || device.has_one_type());
   }
-  static const c10::OperatorHandle& handle() {
-    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Operator::name, Operator::overload_name);
-    return op;
-  }
-  static const c10::KernelFunction& boxed() {
-    if constexpr (kOwnBoxed<Operator> != nullptr) {
-      static const auto own = c10::KernelFunction::makeFromBoxedFunction<kOwnBoxed<Operator>>();
-      return own;
-    }
-    static const bool is_structured =
-        handle().hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
-        kernel_checks_placement(handle().schema());
-    static const auto kernel = kIsForeach ? c10::KernelFunction::makeFromBoxedFunction<&run_each>()
-        : is_structured                   ? c10::KernelFunction::makeFromBoxedFunction<&run_structured>()
-                                          : c10::KernelFunction::makeFromBoxedFunction<&run_on_host>();
-    return kernel;
+  static const Known& known() {
+    static const Known known = find(Operator::name, Operator::overload_name, kIsForeach, kOwnBoxed<Operator>);
+    return known;
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
 #include <ATen/ops/_foreach_add_ops.h>
 #include <ATen/ops/_foreach_div_ops.h>
 #include <ATen/ops/_foreach_mul_ops.h>

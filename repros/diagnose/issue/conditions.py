@@ -1,0 +1,130 @@
+"""The conditions of a reported program that decide which causes and which commands fit it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from repros.diagnose.issue.issue import Issue
+
+_RANKS = re.compile(
+    r"\b(?:ddp|fsdp\w*|hsdp|deepspeed|zero[- _]?[123]|torchrun|nccl|gloo|rccl|multi[- ]?(?:gpu|node)s?|multiple gpus"
+    r"|(?:[2-9]|[1-9]\d+) ?[x*]? ?(?:gpus?|ranks|nodes|processes|[ABHLV]\d{1,3}0?0?\w*)"
+    r"|(?:all|each|every|other|some|both|per|across|on|between) (?:the )?ranks?|rank ?\d+ (?:hangs?|waits?|fails?"
+    r"|is|has|prints?|dies)"
+    r"|world[ _]?size|(?:tensor|data|context|pipeline|sequence)[- ]parallel\w*|all_?reduce|all_?gather)\b",
+    re.IGNORECASE,
+)
+"""Words of a run with several ranks; a rank alone may be that of an adapter."""
+_SINGLE = re.compile(
+    r"\b(?:(?:a |one |1 ?x? ?|only |my )?single[- ](?:gpu|process|device|node)|(?:one|1) gpu|one process)\b",
+    re.IGNORECASE,
+)
+_WORKERS = re.compile(
+    r"\bnum_workers\s*(?:=|>|:|of|is)*\s*[`'\"]?[1-9]|\bnum_workers ?> ?0|\bdata ?loader'?s? workers?\b"
+    r"|\bworkers? (?:process|exit)"
+    r"|\bnum_proc\s*(?:=|>|:)*\s*\w|\bmultiprocessing\b|\bpersistent_workers\b",
+    re.IGNORECASE,
+)
+_NO_WORKERS = re.compile(
+    r"\bnum_workers ?(?:=|to|is|:|of)?=? ?0[^.\n]{0,60}\b(?:same|still|too|also|not help|n't help|as well)\b"
+    r"|\b(?:even|also|still)\b[^.\n]{0,40}\bnum_workers ?(?:=|to|is|:|of)?=? ?0\b",
+    re.IGNORECASE,
+)
+_RAY = re.compile(r"\bray\b|\bTorchTrainer\b", re.IGNORECASE)
+_SCRIPT = re.compile(
+    r"\b(?:torchrun|python3?|accelerate launch|deepspeed|torch\.distributed\.(?:run"
+    r"|launch))\b[^\n`]*?\s(?P<script>[\w./-]+\.py)\b"
+)
+_CONTINUED = re.compile(r"\\\n\s*")
+_LAUNCHES = {
+    "torchrun": "torchrun --nproc-per-node 2",
+    "torch.distributed": "torchrun --nproc-per-node 2",
+    "accelerate launch": "accelerate launch --num-processes 2",
+    "deepspeed": "deepspeed --num_gpus 2",
+}
+_USUAL = "torchrun --nproc-per-node 2"
+_OF_RANKS = re.compile(r"\branks?\b|\btorchrun\b|\bNCCL|\bDDP\b|\bcollectives?\b|\bother processes\b|\bpeer-to-peer\b")
+_LATE = re.compile(
+    r"\b(?:after|from|at|until)\b[^.\n]{0,30}\b(?:(?:some|several|a few|few|many"
+    r"|\d[\d,. -]*k?)[\w ]{0,12} (?:steps?|epochs?|iterations?"
+    r"|hours?|batches)|a while|epoch \w+|step \d\d+)|\bsuddenly\b|\b(?:grow|increas)\w*\b[^.\n]{0,30}\b(?:step"
+    r"|epoch|time)",
+    re.IGNORECASE,
+)
+_GROWS = re.compile(r"\bgrow\w*|\bfrom step to step\b|\bafter a while\b|\bkept with\b|\blate\b", re.IGNORECASE)
+_OF_WORKERS = re.compile(r"\bworkers?\b|\bnum_workers\b")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the text of an issue states of the run."""
+
+    has_ranks: bool = False
+    """Whether several ranks take part."""
+    is_single: bool = False
+    """Whether one process alone shows it."""
+    has_workers: bool = False
+    """Whether the workers of a DataLoader or of `map` take part."""
+    is_without_workers: bool = False
+    """Whether it occurs without workers, too."""
+    is_late: bool = False
+    """Whether it begins after some steps or epochs."""
+    launcher: str = ""
+    """The command that starts ranks; empty if the program or its framework starts them."""
+    script: str = ""
+    """The program that its command names."""
+
+    @property
+    def launch(self) -> str:
+        """The command in front of the program: that of two ranks, or `python`."""
+        return self.launcher if self.has_ranks and self.launcher else "python"
+
+    def excludes(self, cause: str) -> bool:
+        """Return whether a cause, in words, cannot be that of this run."""
+        of_ranks = not self.has_ranks and self.is_single and _OF_RANKS.search(cause)
+        return bool(of_ranks or (self.is_without_workers and _OF_WORKERS.search(cause)))
+
+    def favours(self, cause: str) -> bool:
+        """Return whether a cause, in words, is one of what begins late, as this does."""
+        return self.is_late and bool(_GROWS.search(cause))
+
+
+def read_conditions(issue: Issue, text: str) -> Conditions:
+    """Return the conditions that an issue states.
+
+    Args:
+        issue: the issue.
+        text: its whole text, with its code and its commands.
+    """
+    prose = f"{issue.title}\n{issue.seen}"
+    launched = (issue.launch.ranks or 0) > 1 or bool(issue.launch.launcher)
+    has_workers = bool(_WORKERS.search(text))
+    has_ranks = launched or bool(_RANKS.search(prose))
+    is_ray = bool(_RAY.search(text))
+    command = _SCRIPT.search(_CONTINUED.sub(" ", text))
+    return Conditions(
+        has_ranks=has_ranks,
+        is_single=not has_ranks and bool(_SINGLE.search(prose)),
+        has_workers=has_workers,
+        is_late=bool(_LATE.search(prose)),
+        is_without_workers=bool(_NO_WORKERS.search(prose)),
+        launcher="" if is_ray or issue.launch.is_own else _LAUNCHES.get(issue.launch.launcher or "", _USUAL),
+        script=command["script"] if command else "",
+    )
+
+
+def fit_command(command: str, conditions: Conditions) -> str:
+    """Return a command for the reported program; empty if it does not fit.
+
+    The launcher is the reported one, and commands for ranks are only for programs with ranks.
+    """
+    of_ranks = "--ranks" in command or "dumps/" in command or "nccl" in command.lower()
+    is_other = not conditions.has_ranks and (conditions.has_workers or conditions.is_single)
+    if of_ranks and (is_other or (not conditions.launcher and "--ranks" in command)):
+        return ""
+    if is_other or conditions.has_ranks:
+        command = command.replace(_USUAL, conditions.launch)
+    if conditions.has_ranks and command.startswith("repros watch"):
+        command = command.replace("-- python ", f"-- {conditions.launch} ")
+    return command.replace("train.py", conditions.script) if conditions.script else command

@@ -1,0 +1,97 @@
+"""What the text of an issue states, read once for all parts of an answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from repros.diagnose.issue import Issue, read_issue
+from repros.diagnose.issue.conditions import Conditions, read_conditions
+from repros.diagnose.messages import PossibleCause
+from repros.diagnose.messages.family import Cause
+from repros.scripts.triage.kind import Document
+from repros.scripts.triage.quoted import MESSAGE
+
+_LONG_WORD = re.compile(r"[a-z]{6,}")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
+_CONTRAST = re.compile(
+    r"\b(?:works?|worked|is (?:fine|right|correct)|are (?:fine|right|correct)|passe[sd]|(?:do|does|did)(?:n't| not) "
+    r"(?:happen|occur|fail|crash|hang)|only (?:if|when|with|for|in)|without (?:it|this|the)\b.{0,60}\b(?:works?"
+    r"|fine|runs?))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What is said of the other side of a failure."""
+_STEM = 7
+"""Letters by which `evaluation` and `evaluates` are the same word."""
+_COMMON = frozenset(
+    word[:_STEM]
+    for word in re.findall(
+        r"\w+",
+        """training trained trainer tensor tensors during another before process processes number different should
+        version versions release library python pytorch default message return returns errors failed problem""",
+    )
+)
+"""Words that any report has."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """An issue, and its whole text."""
+
+    text: str
+
+    @classmethod
+    def of(cls, document: Document) -> Report:
+        """Return the report in a document."""
+        return cls(document.raw.decode("utf-8", "replace"))
+
+    @cached_property
+    def issue(self) -> Issue:
+        """What it states."""
+        return read_issue(self.text)
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """The conditions of the run."""
+        return read_conditions(self.issue, self.text)
+
+    @cached_property
+    def contrast(self) -> str:
+        """The sentence that says with what it fails and with what not; empty if there is none."""
+        sentences = _SENTENCE.split(self.issue.seen)
+        return next((" ".join(text.split()) for text in sentences if _CONTRAST.search(text)), "")
+
+    def raises(self, words: str) -> bool:
+        """Return whether a message with some words has an exception's class in front of it."""
+        return any(words in found["message"] for found in MESSAGE.finditer(self.text))
+
+    def fitting(self, causes: Sequence[Cause]) -> list[Cause]:
+        """Return the causes that the conditions of the run do not exclude, those that fit its begin first."""
+        kept = [cause for cause in causes if not self.conditions.excludes(f"{cause.text} {cause.fix}")]
+        return sorted(kept, key=lambda cause: not self.conditions.favours(cause.text))
+
+    def order(self, causes: Sequence[PossibleCause], message: str) -> list[PossibleCause]:
+        """Return the causes that the report does not exclude; those of which its prose names something come first.
+
+        Args:
+            causes: those of the error's family.
+            message: the error, whose own words decide nothing.
+        """
+        kept = [cause for cause in causes if not self.conditions.excludes(_words_of(cause))] or list(causes)
+        words = _stems(f"{self.issue.title}\n{self.issue.seen}") - _stems(message)
+
+        def rank(cause: PossibleCause) -> tuple[bool, bool, int]:
+            text = _words_of(cause)
+            return not cause.is_likely, not self.conditions.favours(text), -len(words & _stems(text))
+
+        return sorted(kept, key=rank)
+
+
+def _words_of(cause: PossibleCause) -> str:
+    return f"{cause.cause.text} {cause.cause.fix}"
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word[:_STEM] for word in _LONG_WORD.findall(text.lower())) - _COMMON
