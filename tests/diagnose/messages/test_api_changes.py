@@ -80,9 +80,9 @@ MESSAGE = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument '
 
 
 def test_a_subclass_lacks_what_its_base_lost() -> None:
-    cause = explained("AttributeError: 'MyTrainer' object has no attribute 'place_model_on_device'").causes[0]
+    cause = explained("AttributeError: 'MyTrainer' object has no attribute '_gather_and_numpify'").causes[0]
     assert cause.is_likely
-    assert "has removed place_model_on_device" in cause.cause.text
+    assert "has removed _gather_and_numpify" in cause.cause.text
 
 
 def test_the_stated_release_is_a_fact() -> None:
