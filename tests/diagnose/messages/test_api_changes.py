@@ -85,6 +85,13 @@ def test_a_subclass_lacks_what_its_base_lost() -> None:
     assert "has removed _gather_and_numpify" in cause.cause.text
 
 
+def test_a_constructor_without_its_class_is_that_of_the_code() -> None:
+    error = "TypeError: __init__() got an unexpected keyword argument 'evaluation_strategy'"
+    code = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    a = TrainingArguments(**x)\n'
+    assert "transformers 4.51 has removed evaluation_strategy" in explained(f"{code}{error}").causes[0].cause.text
+    assert not explained(error).causes[0].is_likely
+
+
 def test_the_stated_release_is_a_fact() -> None:
     explanation = explained(f"trl==0.20.0\n{MESSAGE}")
     assert "the report states trl 0.20.0" in explanation.facts
