@@ -143,9 +143,9 @@ def _packages(words: Words) -> Iterator[str]:
 def _of_owner(rows: Iterable[ApiName], words: Words, log: Log) -> list[ApiName]:
     """Return the rows of the message's owner: of the class itself, else of those that it is derived from.
 
-    Python before 3.10 prints only `__init__()`; then it is a class that the log's code calls. A derived class lacks what a
-    newer release added if that release reads it, so only removed attributes count for it. Only a dataclass has the
-    arguments of its bases.
+    Python before 3.10 prints only `__init__()`; then it is a class that the log's code calls. A derived class lacks
+    what a newer release added if that release reads it, so only removed attributes count for it. Only a dataclass has
+    the arguments of its bases.
     """
     rows = list(rows)
     if module := words.get("module", ""):
