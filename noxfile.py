@@ -122,7 +122,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def programs(session: nox.Session) -> None:
-    """Run whole programs: watched, simulated, exported, compared, tried and reduced [-- pytest's options]."""
+    """Run whole programs: watched, simulated, compared, tried, bisected and reduced [-- pytest's options]."""
     run_apart(session, "programs")
 
 

@@ -39,6 +39,7 @@ APART = {
         "tests/advise/export/test_run.py",
         "tests/diagnose/compare/test_compare.py",
         "tests/diagnose/compare/test_results.py",
+        *(f"tests/scripts/bisect/test_{name}.py" for name in ("bisection", "prober", "script", "script_words")),
         "tests/scripts/reduce/test_reduce.py",
         "tests/scripts/try_/test_torch.py",
     ],

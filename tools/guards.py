@@ -35,7 +35,9 @@ GUARDED: dict[str, tuple[str, ...]] = {
         *("repros/engine/launch/", "repros/cli/compare.py", "repros/cli/reduce.py", "repros/cli/simulate.py"),
         *("repros/cli/watch.py", "repros/cli/shared/", "repros/stacks/", "tools/measure/"),
         *("tests/advise/export/", "tests/diagnose/compare/", "tests/diagnose/watch/", "tests/scripts/reduce/"),
-        *("tests/scripts/try_/", "tests/simulate/", "tests/transcript.py"),
+        *("repros/cli/bisect.py", "repros/cli/try_.py", "repros/engine/environments/"),
+        *("tests/scripts/bisect/", "tests/scripts/try_/", "tests/simulate/", "tests/transcript.py"),
+        *("tests/engine/matrix/test_measure.py", "tests/tiny_stack.py", "tests/toy_cells.py"),
     ),
     "trainings": (
         *_SIM,
