@@ -47,6 +47,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
     "processes": (
         *_SIM,
         *("repros/engine/launch/", "repros/engine/header/", "repros/engine/causes.py", "repros/engine/cells.py"),
+        *("repros/cli/try_.py", "repros/scripts/try_/", "tests/scripts/try_/", "tests/transcript.py"),
         *("repros/engine/judge.py", "repros/engine/signature.py", "repros/inside/", "repros/model/", "repros/stacks/"),
         *("tests/chaos/", "tests/engine/launch/", "tests/inside/", "tests/toys/", "tests/factories.py"),
         *("tests/endings.py", "tests/toy_cells.py"),
