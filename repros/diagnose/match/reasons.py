@@ -39,6 +39,9 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append("the log has only a part of the message")
     if candidate.occurrences[0].hints.common_message:
         doubts.append("this message has many other causes")
+    if candidate.lacks_packages:
+        names = " or ".join(candidate.repro.packages)
+        doubts.append(f"torch raises it without {names} too, which the log does not name")
     if not best.frames_agree and best.link.has_class:
         doubts.append(_missing_frames(best))
     if others := candidate.alternatives:
@@ -166,5 +169,5 @@ def next_commands(repro: Repro) -> list[str]:
 
 def next_without_candidates(match: LogMatch) -> list[str]:
     """Return the commands to run next if no repro was found."""
-    silent = [] if match.failures else [f"{WATCH} (your own command: finds silent failures)"]
+    silent = [] if match.failures or match.end else [f"{WATCH} (your own command: finds silent failures)"]
     return [*silent, "repros list", "repros new NAME (to document it)"]
