@@ -4,8 +4,8 @@ The steps, each linear in the log's length: `log` decodes bytes into lines, `wra
 `tracebacks` parses exception chains in the formats of `traceback_formats`, `find` merges them into failures, `index`
 finds the signatures that they match, `occurrences` rules out the repros that a line of the log contradicts, and
 `candidates` determines the confidence of the others. `pasted` searches for messages outside of exceptions. `hints`
-reads `match.toml`, which decides between repros with the same message. `ends` finds how a log without an exception ended.
-`text` and `json_format` present the result.
+reads `match.toml`, which decides between repros with the same message. `ends` finds how a log without an exception
+ended. `text` and `json_format` present the result.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ _KINDS = (
         "df -h /dev/shm  # in a container: --shm-size or --ipc=host",
     ),
     (
-        r"(?:.{0,200}: line \d{1,9}: +\d{1,9} )?(?:Segmentation fault|Illegal instruction|Floating point exception)\b"
-        r"|Fatal Python error: (?:Segmentation fault|Illegal instruction|Bus error|Aborted)",
+        r"(?:.{0,200}: line \d{1,9}: +\d{1,9} |Fatal Python error: )?(?:Segmentation fault|Illegal instruction)\b",
         "native code failed: an extension, a driver, or builds that do not belong together",
         "python -X faulthandler train.py  # the Python line that was running",
     ),

@@ -32,7 +32,14 @@ def confidence_reason(candidate: Candidate) -> str:
     agreeing = [*words, *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
     if candidate.confidence is Confidence.CERTAIN:
         agreeing.append("versions")
-    doubts = []
+    doubts = _doubts(candidate)
+    reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
+    return f"{reason}, but {join_words(doubts)}" if doubts else reason
+
+
+def _doubts(candidate: Candidate) -> list[str]:
+    """Return what makes a candidate with the message of an exception less certain."""
+    best, doubts = candidate.occurrences[0], []
     if not best.link.has_class:
         doubts.append("the log has no line with an exception's class")
     elif not best.match.is_documented:
@@ -48,8 +55,7 @@ def confidence_reason(candidate: Candidate) -> str:
         doubts.append(f"{', '.join(others)} {'have' if len(others) > 1 else 'has'} this message too")
     if candidate.affected.state is AffectedState.NOT_AFFECTED:
         doubts.append("the versions in the log are not affected")
-    reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
-    return f"{reason}, but {join_words(doubts)}" if doubts else reason
+    return doubts
 
 
 def _symptom_reason(candidate: Candidate) -> str:
