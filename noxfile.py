@@ -122,7 +122,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def programs(session: nox.Session) -> None:
-    """Run whole programs: watched, simulated, exported, compared, tried and reduced [-- pytest's options]."""
+    """Run whole programs: watched, simulated, exported, compared, bisected, reduced [-- pytest's options]."""
     run_apart(session, "programs")
 
 
@@ -134,7 +134,7 @@ def trainings(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False)
 def processes(session: nox.Session) -> None:
-    """Start and end the processes of cells, cold and warm: hangs, signals, lost ranks [-- pytest's options]."""
+    """Start and end processes of cells and of the sandbox: hangs, signals, lost ranks [-- pytest's options]."""
     run_apart(session, "processes")
 
 

@@ -39,8 +39,8 @@ APART = {
         "tests/advise/export/test_run.py",
         "tests/diagnose/compare/test_compare.py",
         "tests/diagnose/compare/test_results.py",
+        *(f"tests/scripts/bisect/test_{name}.py" for name in ("bisection", "prober", "script", "script_words")),
         "tests/scripts/reduce/test_reduce.py",
-        "tests/scripts/try_/test_torch.py",
     ],
     "trainings": [
         f"tests/diagnose/watch/test_{name}.py"
@@ -55,6 +55,7 @@ APART = {
             for name in ("cold", "deadlock", "equivalence", "outside_signals", "warm")
         ),
         "tests/inside/test_interrupts.py",
+        "tests/scripts/try_/test_torch.py",
     ],
     "authoring": [f"tests/authoring/test_{name}.py" for name in ("gate", "contributing", "merge", "template")],
     "build": ["tests/test_distributions.py", "tests/test_installed.py"],

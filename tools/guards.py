@@ -35,7 +35,9 @@ GUARDED: dict[str, tuple[str, ...]] = {
         *("repros/engine/launch/", "repros/cli/compare.py", "repros/cli/reduce.py", "repros/cli/simulate.py"),
         *("repros/cli/watch.py", "repros/cli/shared/", "repros/stacks/", "tools/measure/"),
         *("tests/advise/export/", "tests/diagnose/compare/", "tests/diagnose/watch/", "tests/scripts/reduce/"),
-        *("tests/scripts/try_/", "tests/simulate/", "tests/transcript.py"),
+        *("repros/cli/bisect.py", "repros/cli/try_.py", "repros/engine/environments/"),
+        *("tests/scripts/bisect/", "tests/scripts/try_/", "tests/simulate/", "tests/transcript.py"),
+        *("tests/engine/matrix/test_measure.py", "tests/tiny_stack.py", "tests/toy_cells.py"),
     ),
     "trainings": (
         *_SIM,
@@ -45,6 +47,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
     "processes": (
         *_SIM,
         *("repros/engine/launch/", "repros/engine/header/", "repros/engine/causes.py", "repros/engine/cells.py"),
+        *("repros/cli/try_.py", "repros/scripts/try_/", "tests/scripts/try_/", "tests/transcript.py"),
         *("repros/engine/judge.py", "repros/engine/signature.py", "repros/inside/", "repros/model/", "repros/stacks/"),
         *("tests/chaos/", "tests/engine/launch/", "tests/inside/", "tests/toys/", "tests/factories.py"),
         *("tests/endings.py", "tests/toy_cells.py"),

@@ -95,9 +95,7 @@ class _Bisect(click.Command):
     help="Device to run on. Default: the first that needs no GPU.",
 )
 @click.option(
-    "--every",
-    is_flag=True,
-    help="Test every release, without assuming that affected releases are consecutive.",
+    "--every", is_flag=True, help="Test every release, without assuming that affected releases are consecutive."
 )
 @click.option(
     "--jobs",

@@ -20,7 +20,6 @@ from repros.cli.shared.script_options import (
     words_argument,
 )
 from repros.cli.shared.signals import interrupt_on_signals
-from repros.cli.shared.streams import echo_json
 from repros.cli.shared.where import choose_where, extend_stacks, requirement_option, with_option
 from repros.engine.inventory import usable_cores
 from repros.engine.own_folder import new_log_folder
@@ -31,6 +30,7 @@ from repros.scripts.reduce.reduction import ReduceOptions, reduce_script
 from repros.scripts.reduce.text import format_reduction
 from repros.scripts.try_.request import ScriptRequest, read_task
 from repros.scripts.try_.run import LOGS
+from repros.text.control import dump_json
 
 _SECONDS = 60
 
@@ -46,11 +46,7 @@ _SECONDS = 60
 @issue_options
 @click.option("--stack", default="current", show_default=True, metavar="NAME", help="Stack on which SCRIPT fails.")
 @with_option
-@click.option(
-    "--clean-on",
-    metavar="NAME",
-    help="Stack on which neither the original nor the reduced script may fail.",
-)
+@click.option("--clean-on", metavar="NAME", help="Stack on which neither the original nor the reduced script may fail.")
 @requirement_option(
     "--clean-with",
     "cleaning",
@@ -76,10 +72,7 @@ _SECONDS = 60
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Candidates to run in parallel. Default: one per core."
 )
 @click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Output file. Default: SCRIPT.reduced.py.",
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="Output file. Default: SCRIPT.reduced.py."
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing output file.")
 @running_options
@@ -127,12 +120,13 @@ def reduce(
         clean = extend_stacks(clean, cleaning, report_progress) if clean else None
         options = ReduceOptions(minutes * _SECONDS, jobs, texts, clean)
         found = reduce_script(task, where, new_log_folder(LOGS), options, report_progress)
+    page = (
+        dump_json(reduction_to_json(found, task.script.origin, str(output)))
+        if as_json
+        else format_reduction(found, output)
+    )
     write_new(output, found.source, force=force)
-    if as_json:
-        echo_json(reduction_to_json(found, task.script.origin, str(output)))
-    else:
-        out = console()
-        show_text(out, format_reduction(found, output, out.width))
+    show_text(console(), page)
     return AGREES
 
 

@@ -178,8 +178,6 @@ def _name_script(request: ScriptRequest, script: Path | None) -> ScriptRequest:
         return request
     if request.issue is not None:
         raise click.UsageError("--script and --from-issue exclude each other.")
-    if request.block is not None:
-        raise click.UsageError("--block needs --from-issue FILE.")
     return dataclasses.replace(request, words=(str(script),))
 
 

@@ -97,10 +97,7 @@ def _to_launch(_: click.Context, __: click.Parameter, name: str) -> Launch | Non
 )
 @click.option("--no-summary", is_flag=True, help="Omit the table; `repros summary` prints it later.")
 @click.option(
-    "--verbose",
-    "-v",
-    is_flag=True,
-    help="Also print unavailable cells, and the message of each failure that agrees.",
+    "--verbose", "-v", is_flag=True, help="Also print unavailable cells, and the message of each failure that agrees."
 )
 @click.option(
     "--by-hand",

@@ -53,7 +53,7 @@ def paragraph_lines(paragraphs: Iterable[Paragraphs], width: int, *, indent: int
 
 def heading(id_: str, title: str, width: int, *, style: str = "bold") -> Iterator[Text]:
     """Yield the lines of a repro's heading: its id and title, with continuation lines below the title."""
-    for line in wrap(f"{id_} {title}", width, hanging=HANGING):
+    for line in wrap(f"{id_} {title}".strip(), width, hanging=HANGING):
         yield Text(line, style)
 
 

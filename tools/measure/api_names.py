@@ -26,10 +26,10 @@ FOLDER = Path(__file__).parents[2] / "repros/diagnose/messages/api_names"
 _ALL = re.compile(r"__all__\s*(?:\+?=)\s*\[(?P<names>[^\]]*)\]")
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
 _EXPORTING = re.compile(
-    r"(?:trl|peft|accelerate|datasets|huggingface_hub|torchao(?:\.quantization|\.float8)?|pytorch_lightning|lightning\.pytorch"
-    r"|trl\.trainer|accelerate\.utils)(?:\.(?:callbacks|strategies|loggers|plugins))?"
+    r"(?:trl|peft|accelerate|datasets|huggingface_hub|torchmetrics|liger_kernel\.transformers|torchao"
+    r"|torchao\.quantization|torchao\.float8|pytorch_lightning|lightning\.pytorch|trl\.trainer|accelerate\.utils)(?:\.(?:callbacks|strategies|loggers|plugins))?"
 )
-"""Modules whose classes and functions are read, beside those that are called Config or Trainer."""
+"""Modules whose classes and functions are read, in addition to those that are called Config or Trainer."""
 _CLASSES = {
     "transformers": re.compile(
         r"Train(?:er|ingArguments)|PreTrained\w+|Pretrained\w+|Generation\w+|BitsAndBytesConfig|DataCollator\w+"

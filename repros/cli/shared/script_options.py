@@ -38,20 +38,15 @@ def _to_bytes(_: click.Context, option: click.Parameter, text: str | None) -> in
 
 
 words_argument = click.argument("words", nargs=-1, type=click.Path(), metavar="[SCRIPT] [-- ARGS]...")
-_ISSUE = (
-    click.option(
-        "--from-issue", "issue", type=click.Path(path_type=Path), metavar="FILE", help="Run a code block of this issue."
-    ),
-    click.option(
-        "--block", type=int, metavar="N", help="Run the issue's N-th code block. Default: the longest with imports."
-    ),
+_ISSUE_FILE = click.option(
+    "--from-issue", "issue", type=click.Path(path_type=Path), metavar="FILE", help="Run a code block of this issue."
+)
+_BLOCK = click.option(
+    "--block", type=int, metavar="N", help="Run the issue's N-th code block. Default: the longest with imports."
 )
 _WAYS = (
     click.option(
-        "--ranks",
-        type=click.IntRange(1, _MOST_RANKS),
-        metavar="N",
-        help="Launch N ranks like torchrun (N=1 allowed).",
+        "--ranks", type=click.IntRange(1, _MOST_RANKS), metavar="N", help="Launch N ranks like torchrun (N=1 allowed)."
     ),
     click.option(
         "--own-ranks",
@@ -85,9 +80,7 @@ _WAYS = (
 
 def issue_options(command: F) -> F:
     """Add `--from-issue` and `--block`, which `running_options` takes."""
-    for add in reversed(_ISSUE):
-        command = add(command)
-    return command
+    return _ISSUE_FILE(_BLOCK(command))
 
 
 watch_option = click.option(
@@ -120,11 +113,10 @@ def _make_request(asked: Mapping[str, Any]) -> ScriptRequest:
         click.UsageError: the options contradict each other, or no script is named.
     """
     request = ScriptRequest(**asked)
-    if request.issue is None and "words" in asked:
-        if not request.words:
-            raise click.UsageError("Missing argument 'SCRIPT', or --from-issue FILE.")
-        if request.block is not None:
-            raise click.UsageError("--block needs --from-issue FILE.")
+    if request.issue is None and "words" in asked and not request.words:
+        raise click.UsageError("Missing argument 'SCRIPT', or --from-issue FILE.")
+    if request.issue is None and request.block is not None:
+        raise click.UsageError("--block needs --from-issue FILE.")
     if request.gpus is not None:
         variables(request.gpus, hide_gpus=True)  # refuses a wrong number
     if request.ranks and request.own_ranks:

@@ -4,17 +4,19 @@ The steps, each linear in the log's length: `log` decodes bytes into lines, `wra
 `tracebacks` parses exception chains in the formats of `traceback_formats`, `find` merges them into failures, `index`
 finds the signatures that they match, `occurrences` rules out the repros that a line of the log contradicts, and
 `candidates` determines the confidence of the others. `pasted` searches for messages outside of exceptions. `hints`
-reads `match.toml`, which decides between repros with the same message. `text` and `json_format` present the result.
+reads `match.toml`, which decides between repros with the same message. `ends` finds how a log without an exception
+ended. `text` and `json_format` present the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from repros.diagnose.match.affected import AffectedState
 from repros.diagnose.match.candidates import Candidate, Confidence, find_candidates
+from repros.diagnose.match.ends import End, find_end
 from repros.diagnose.match.failures import ChainLink, LogFailure
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.index import SignatureIndex
@@ -32,6 +34,7 @@ __all__ = [
     "Confidence",
     "ContradictingLine",
     "ContradictionKind",
+    "End",
     "LogFailure",
     "LogMatch",
     "Occurrence",
@@ -55,6 +58,8 @@ class LogMatch:
     """The versions of the packages that the catalogue names: those that the log states, else the environment's."""
     notes: tuple[str, ...]
     """A sentence for each omission."""
+    end: End | None = None
+    """How the log says that its program ended, if no exception in it does."""
 
 
 def match_log(
@@ -77,4 +82,14 @@ def match_log(
     if environment and versions.keys() - stated.keys():
         notes += (f"The versions that the log does not state are those of {environment.name}.",)
     candidates, ruled_out = find_candidates(failures, index, versions, log)
-    return LogMatch(candidates, ruled_out, failures, versions, (*log.notes, *notes))
+    end = None if candidates else _find_end(log, failures)
+    return LogMatch(candidates, ruled_out, failures, versions, (*log.notes, *notes), end)
+
+
+def _find_end(log: LogLines, failures: Sequence[LogFailure]) -> End | None:
+    from repros.engine.causes import is_consequence  # noqa: PLC0415 - its expressions take long to compile
+
+    links = [link for failure in failures for link in failure.links]
+    if not all(is_consequence(link.raised) for link in links):
+        return None
+    return find_end(log, min((link.line for link in links), default=None))

@@ -46,6 +46,8 @@ class Candidate:
     """Ids of the other repros that have the message of its best occurrence."""
     words: int = 0
     """The number of its words that are in the log."""
+    lacks_packages: bool = False
+    """Whether torch raises the message too, and the log names none of the repro's packages."""
     without_words: tuple[Repro, ...] = ()
     """The other repros with the symptom of its best occurrence, of which the log has neither a call nor a word."""
 
@@ -162,7 +164,11 @@ def _candidate(
     affected = check_affected(best.repro, best.match.entry.variants, versions)
     words = _count_words(best, log_words)
     alternatives = tuple(sorted(best.alternatives))
-    return Candidate(best.repro, _confidence(best, affected), ordered, affected, alternatives, words)
+    stack = best.failure.call_stack
+    shown = [name for name in best.repro.packages if name in log_words or stack.find_call(name)]
+    lacks_packages = best.hints.torch_message and not shown
+    confidence = _confidence(best, affected, lacks_packages=lacks_packages)
+    return Candidate(best.repro, confidence, ordered, affected, alternatives, words, lacks_packages)
 
 
 def _with_unsupported(candidate: Candidate, unsupported: Iterable[Occurrence]) -> Candidate:
@@ -176,7 +182,7 @@ def _with_unsupported(candidate: Candidate, unsupported: Iterable[Occurrence]) -
 
 def _find_words(occurrences: Mapping[str, Sequence[Occurrence]], lines: Iterable[tuple[int, str]]) -> frozenset[str]:
     """Return the words of these repros that are in the log, whatever their case."""
-    wanted = {word for group in occurrences.values() for word in group[0].hints.words}
+    wanted = {word for group in occurrences.values() for word in _words_of(group[0])}
     present: set[str] = set()
     for _, text in lines if wanted else ():
         lower = text.lower()
@@ -185,13 +191,20 @@ def _find_words(occurrences: Mapping[str, Sequence[Occurrence]], lines: Iterable
     return frozenset(present)
 
 
+def _words_of(occurrence: Occurrence) -> tuple[str, ...]:
+    packages = occurrence.repro.packages if occurrence.hints.torch_message else ()
+    return (*occurrence.hints.words, *packages)
+
+
 def _count_words(occurrence: Occurrence, log_words: frozenset[str]) -> int:
     return len(log_words.intersection(occurrence.hints.words))
 
 
-def _confidence(best: Occurrence, affected: AffectedCheck) -> Confidence:
+def _confidence(best: Occurrence, affected: AffectedCheck, *, lacks_packages: bool) -> Confidence:
     if best.in_own_script:
         return Confidence.CERTAIN
+    if lacks_packages:
+        return Confidence.POSSIBLE
     is_decided = best.frames_agree or best.is_own_message
     if best.alternatives or not is_decided or affected.state is AffectedState.NOT_AFFECTED:
         return Confidence.POSSIBLE

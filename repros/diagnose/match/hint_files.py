@@ -52,6 +52,7 @@ _KEYS: Mapping[str, Key] = {
     "fixes": Key("a table of variants with lines of code", _lines_of_code),
     "usual_cause": Key("true or false", boolean),
     "common_message": Key("true or false", boolean),
+    "torch_message": Key("true or false", boolean),
 }
 
 

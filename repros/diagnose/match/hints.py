@@ -54,6 +54,10 @@ class Hints:
     common_message: bool = False
     """Whether many other causes have its message, so that the message alone makes it only possible."""
 
+    torch_message: bool = False
+    """Whether torch raises its message in programs without the repro's packages too: it is only possible in a log that
+    names none of them."""
+
     @property
     def needs_more(self) -> bool:
         """Whether a symptom counts only with a call or a word."""

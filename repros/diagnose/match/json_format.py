@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from repros.diagnose.match import Candidate, ChainLink, LogFailure, LogMatch
@@ -36,6 +37,7 @@ def match_to_json(match: LogMatch) -> dict[str, Any]:
         "exceptions": [_exception_to_json(failure, link) for failure in match.failures for link in failure.links],
         "versions": {name: list(versions) for name, versions in match.versions.items()},
         "notes": list(match.notes),
+        "end": None if match.end is None else asdict(match.end),
     }
 
 

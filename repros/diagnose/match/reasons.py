@@ -32,21 +32,30 @@ def confidence_reason(candidate: Candidate) -> str:
     agreeing = [*words, *([f"the frame {best.frames[0].rpartition(':')[2]}"] if best.frames else [])]
     if candidate.confidence is Confidence.CERTAIN:
         agreeing.append("versions")
-    doubts = []
+    doubts = _doubts(candidate)
+    reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
+    return f"{reason}, but {join_words(doubts)}" if doubts else reason
+
+
+def _doubts(candidate: Candidate) -> list[str]:
+    """Return what makes a candidate with the message of an exception less certain."""
+    best, doubts = candidate.occurrences[0], []
     if not best.link.has_class:
         doubts.append("the log has no line with an exception's class")
     elif not best.match.is_documented:
         doubts.append("the log has only a part of the message")
     if candidate.occurrences[0].hints.common_message:
         doubts.append("this message has many other causes")
+    if candidate.lacks_packages:
+        names = " or ".join(candidate.repro.packages)
+        doubts.append(f"torch raises it without {names} too, which the log does not name")
     if not best.frames_agree and best.link.has_class:
         doubts.append(_missing_frames(best))
     if others := candidate.alternatives:
         doubts.append(f"{', '.join(others)} {'have' if len(others) > 1 else 'has'} this message too")
     if candidate.affected.state is AffectedState.NOT_AFFECTED:
         doubts.append("the versions in the log are not affected")
-    reason = f"{join_words(agreeing)} {'agree' if len(agreeing) > 1 else 'agrees'}"
-    return f"{reason}, but {join_words(doubts)}" if doubts else reason
+    return doubts
 
 
 def _symptom_reason(candidate: Candidate) -> str:
@@ -166,5 +175,5 @@ def next_commands(repro: Repro) -> list[str]:
 
 def next_without_candidates(match: LogMatch) -> list[str]:
     """Return the commands to run next if no repro was found."""
-    silent = [] if match.failures else [f"{WATCH} (your own command: finds silent failures)"]
+    silent = [] if match.failures or match.end else [f"{WATCH} (your own command: finds silent failures)"]
     return [*silent, "repros list", "repros new NAME (to document it)"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from repros.diagnose.match import Candidate, ChainLink, Confidence, LogFailure, LogMatch, Occurrence, RuledOut
+from repros.diagnose.match import Candidate, ChainLink, Confidence, End, LogFailure, LogMatch, Occurrence, RuledOut
 from repros.diagnose.match.reasons import (
     confidence_reason,
     next_commands,
@@ -42,6 +42,7 @@ def format_match(match: LogMatch, width: int, unmatched: Sequence[Text] = (), *,
         lines += [*_candidate_lines(candidate, width), Text()]
     if not match.candidates:
         lines += unmatched or _unknown_lines(match, width)
+        lines += _end_lines(match.end, width) if match.end else []
     lines += entries("ruled out", _ruled_out_texts(match.ruled_out, in_full=show_ruled_out), width)
     if not match.candidates and not unmatched:
         lines += [*entries("next", next_without_candidates(match), width), Text()]
@@ -120,6 +121,14 @@ def _unknown_lines(match: LogMatch, width: int) -> Iterator[Text]:
     else:
         texts = ["none: the log has no traceback"]
     yield from entries("exception", texts, width)
+
+
+def _end_lines(end: End, width: int) -> Iterator[Text]:
+    """Yield the line by which a log says how its program ended, and what shows more."""
+    text = end.text if len(end.text) <= _LONGEST_MESSAGE else f"{end.text[:_LONGEST_MESSAGE]} [...]"
+    yield from entry("ended", f"line {end.line}: {text}", width)
+    yield from entry("says", end.meaning, width)
+    yield from label_lines("check", [end.check])  # not wrapped: it is pasted
 
 
 def _ruled_out_texts(ruled_out: Sequence[RuledOut], *, in_full: bool) -> list[str]:

@@ -47,7 +47,16 @@ _CONNECTORS = {
 """How a line between two exceptions ends: whether the next one is the outer of the two, and how they are linked."""
 _CONNECTOR_ENDINGS = tuple(_CONNECTORS)
 _GROUP_MEMBER = re.compile(r"[ |]*\+-?\+?-{10,40} (?:\d+|\.\.\.) -{10,40}$")
-_MESSAGE_END = re.compile(r"[-=_*]{3}|`{3}|FAILED |Process |[ |]*\+-{3}")
+_MESSAGE_END = re.compile(
+    r"[-=_*]{3}|`{3}|FAILED |Process |[ |]*\+-{3}"
+    # Other writers: a progress bar, a warning of Python's or of C++'s, a launcher, a scheduler, a shell.
+    r"|.{0,200}(?:\d%\||\d+/(?:\d+|\?) \[\d\d:\d\d|\dit \[\d\d:\d\d)"
+    r"|.{0,400}\.py:\d{1,6}: [A-Z]\w{0,80}Warning: |\[[IWEF]\d{4} |\[[IWEF] \w{1,80}\.cpp:\d|W(?:ARNING|arning): "
+    r"|(?:srun|slurmstepd|wandb|mpirun|prterun|Exception ignored in)\b.{0,80}:"
+    r"|Killed$|Terminated$|Aborted\b|Segmentation fault|destroy_process_group\(\)|terminate called "
+    r"|.{0,200}: line \d{1,9}: +\d{1,9} "
+)
+"""Lines that no message of Python's has, and that other writers print right after one."""
 _PARAGRAPH_INDENT = 4
 """Columns; after a blank line, only lines indented at least this far belong to the message."""
 

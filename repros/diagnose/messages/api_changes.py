@@ -84,7 +84,7 @@ def change_words(words: Words, log: Log) -> Words:
         log: the lines of the log, for the releases that it states.
     """
     name = words.get("name", "")
-    found = _of_owner([one for package in _packages(words) for one in _rows(package, name)], words) if name else []
+    found = _of_owner([one for package in _packages(words) for one in _rows(package, name)], words, log) if name else []
     if not found:
         return {}
     stated = find_versions(log, tuple({one.package for one in found}))
@@ -140,11 +140,12 @@ def _packages(words: Words) -> Iterator[str]:
     yield from (name for name in names if not module or name == top)
 
 
-def _of_owner(rows: Iterable[ApiName], words: Words) -> list[ApiName]:
+def _of_owner(rows: Iterable[ApiName], words: Words, log: Log) -> list[ApiName]:
     """Return the rows of the message's owner: of the class itself, else of those that it is derived from.
 
-    A derived class that lacks an attribute of a newer release may be read by that release, so only attributes that
-    were removed count for it; and only a dataclass has the arguments of its bases.
+    Python before 3.10 prints only `__init__()`; then it is a class that the log's code calls. A derived class lacks
+    what a newer release added if that release reads it, so only removed attributes count for it. Only a dataclass has
+    the arguments of its bases.
     """
     rows = list(rows)
     if module := words.get("module", ""):
@@ -152,6 +153,9 @@ def _of_owner(rows: Iterable[ApiName], words: Words) -> list[ApiName]:
     is_call = "call" in words
     name = (words.get("call") or words.get("class", "")).removesuffix(".__init__").rpartition(".")[2]
     ends = ("()", ".") if is_call else (".", "()")
+    if words.get("call") == "__init__":
+        called = [one for one in rows if one.owner.endswith("()") and one.owner[0].isupper()]
+        return [one for one in called if any(re.search(rf"\b{one.owner[:-2]}\(", text) for _, text in log)]
     if exact := [one for end in ends for one in rows if one.owner == f"{name}{end}"]:
         return exact
     if is_call and not name.endswith(_DATACLASSES):

@@ -14,7 +14,7 @@ from repros.model import Device, Environment
 from repros.scripts.bisect.answers import ReleaseAnswer
 from repros.scripts.bisect.examine import Examination
 from repros.scripts.bisect.imports import ImportFailure, ImportMemory, try_imports
-from repros.scripts.bisect.script.question import ReleaseQuestion
+from repros.scripts.bisect.script.question import ReleaseQuestion, ScriptQuestion
 from repros.scripts.bisect.search import Answer
 from repros.scripts.bisect.swap import Swap
 
@@ -41,7 +41,8 @@ class ReleaseRunner:
         self._stacks_own = stacks_own
         self._python = python
         self._processes = processes
-        self._swap = Swap(question.stack, question.package, python)
+        imported = question.task.needs.packages if isinstance(question, ScriptQuestion) else None
+        self._swap = Swap(question.stack, question.package, python, imported)
 
     def probe(
         self, release: PackageRelease, memory: ImportMemory, logs: Path, gpus: tuple[str, ...] = ()
@@ -91,10 +92,10 @@ class ReleaseRunner:
         name, day = self._question.name(release), release.date
         first = recall(self._question, release, memory)
         if first is None:
-            self._swap.install(release)
+            left_out = self._swap.install(release)
             first = self._import()
             if first is None:
-                return None, ""
+                return None, f"without {', '.join(left_out)}, which conflict with it" if left_out else ""
             memory.keep(name, first)
         note = f"with the dependencies of {day}"
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
@@ -30,11 +30,20 @@ class Swap:
     the environment is synchronised to exactly that. So a probe depends on its version alone, not on earlier probes.
     """
 
-    def __init__(self, stack: Stack, package: str, python: Path) -> None:
-        """Replace `package` in the environment of the interpreter `python`, which has the stack's packages."""
+    def __init__(self, stack: Stack, package: str, python: Path, imported: Collection[str] | None = None) -> None:
+        """Prepare to replace a package.
+
+        Args:
+            stack: the stack.
+            package: the package.
+            python: the interpreter of an environment with the stack's packages.
+            imported: canonical names of the packages that the program imports; the stack's others are left out where
+                no resolution has them. None: none is left out.
+        """
         self._stack = stack
         self._package = canonicalize_name(package)
         self._python = python
+        self._imported = imported
         self._find_links = build_of(stack).pages
         self._swapped = {self._package, *released_together(self._package)}
         installed = _read_distributions(python)
@@ -49,7 +58,7 @@ class Swap:
         """The installed versions by canonical name."""
         return {name: distribution.version for name, distribution in _read_distributions(self._python).items()}
 
-    def install(self, release: PackageRelease, *, as_of_its_day: bool = False) -> None:
+    def install(self, release: PackageRelease, *, as_of_its_day: bool = False) -> tuple[str, ...]:
         """Install a release, with dependencies that other days give alike.
 
         Args:
@@ -58,29 +67,54 @@ class Swap:
                 contradicts itself, what the stack's other packages need may be newer. Otherwise the stack's lock counts
                 and, for what is not in it, the day until which the lock was made, or that of a newer release.
 
+        Returns:
+            The stack's requirements that were left out, since the program imports none of them and they conflict.
+
         Raises:
             UvError: it cannot be resolved with the stack's other requirements, or cannot be installed.
         """
         day = release.date if as_of_its_day else max(self._stack.until, release.date)
         first = self._date_limits(day, self._own if as_of_its_day else ())
         second = self._date_limits(day, self._needed) if as_of_its_day else ()  # an index may know no days
-        try:
-            self._resolve(release.version, first)
-        except UvError as error:
-            if not error.is_without_solution:
-                raise
-            self._resolve(release.version, second)
+        left_out = self._resolve_first(release.version, first, second)
         folder = self._python.parents[1]
         before = _find_distributions(folder)
         self._run_uv("pip", "sync", RESOLVED)
         for distribution in _find_distributions(folder) - before:
             _remove_bytecode(distribution)
+        return left_out
 
-    def _resolve(self, version: Version, limits: Iterable[str] = ()) -> None:
+    def _resolve_first(self, version: Version, *limits: Iterable[str]) -> tuple[str, ...]:
+        """Resolve by the first limits that have a solution, at last without the requirements that are not imported.
+
+        Returns:
+            The requirements that were left out.
+        """
+        wanted = swapped_requirements(self._stack, self._package, version)
+        unused = [requirement for requirement in wanted if self._is_unused(requirement)]
+        tries = [(wanted, limit) for limit in limits]
+        if unused:
+            tries.append(([requirement for requirement in wanted if requirement not in unused], limits[-1]))
+        for number, (requirements, limit) in enumerate(tries, 1):
+            try:
+                self._resolve(requirements, limit)
+            except UvError as error:
+                if not error.is_without_solution or number == len(tries):
+                    raise
+            else:
+                return () if requirements is wanted else tuple(requirement.name for requirement in unused)
+        return ()
+
+    def _is_unused(self, requirement: Requirement) -> bool:
+        """Return whether the program imports neither a package nor one that is exchanged with it."""
+        name = canonicalize_name(requirement.name)
+        return self._imported is not None and name not in {*self._imported, *self._swapped, "torch"}
+
+    def _resolve(self, requirements: Iterable[Requirement], limits: Iterable[str]) -> None:
         """Write into `RESOLVED` what to install."""
         compile_requirements(
             self._python.parents[1],
-            swapped_requirements(self._stack, self._package, version),
+            requirements,
             *("--python", self._python),
             *limits,
             preferred=self._preferred_pins(),

@@ -59,6 +59,11 @@ class RankLocation:
     called_at: str | None = None
     """`train.py:14 main`: the line of the script that led to it."""
 
+    def __str__(self) -> str:
+        """Return `waits in all_reduce (...), called at train.py:14 main`."""
+        called = f", called at {self.called_at}" if self.called_at else ""
+        return f"{self.ending}{f' in {self.call}' if self.call else ''}{called}"
+
 
 @dataclass(frozen=True)
 class Link:

@@ -61,11 +61,7 @@ def _report(task: Task, run: ScriptRun, collect: Collect, redactor: Redactor) ->
 
 def _locations(outcome: ScriptOutcome) -> tuple[str, ...]:
     if outcome.status is Status.HANG:
-        return tuple(
-            f"{location.rank} {location.ending}{f' in {location.call}' if location.call else ''}"
-            f"{f', called at {location.called_at}' if location.called_at else ''}"
-            for location in outcome.locations
-        )
+        return tuple(f"{location.rank} {location}" for location in outcome.locations)
     return outcome.chain[0].frames if outcome.chain else ()
 
 

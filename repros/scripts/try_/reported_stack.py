@@ -43,14 +43,7 @@ class ReportedStack:
 def reported_targets(
     task: Task, where: Targets, wanted: Sequence[Requirement], report_progress: Callable[[str], None]
 ) -> Targets:
-    """Return where a task runs if the user names no stack: for an issue on its own releases, too.
-
-    Args:
-        task: the script, with its issue if it has one.
-        where: the default stacks, extended by `wanted`.
-        wanted: requirements that take precedence over the issue's releases.
-        report_progress: receives what is not as in the issue.
-    """
+    """Return the default stacks, and for a task with an issue the issue's own; see :func:`find_reported_stack`."""
     if task.issue is None:
         return where
     found = find_reported_stack(task.issue.versions, task.needs.packages, where.known, report_progress, wanted)

@@ -13,12 +13,11 @@ from repros.scripts.try_.task import Program, Task, TaskOptions
 
 @dataclass(frozen=True)
 class ScriptRequest:
-    """A script by its file or its issue, and how it is to run."""
+    """A script by its file or its issue, and how it is to run, in seconds and bytes."""
 
     words: tuple[str, ...] = ()
     """The script's file and arguments; for the script of an issue, its arguments."""
     issue: Path | None = None
-    """The text of the issue that contains the script."""
     block: int | None = None
     """The number of the script among the issue's code blocks; None for the longest with imports."""
     ranks: int | None = None
@@ -28,13 +27,10 @@ class ScriptRequest:
     gpus: int | None = None
     """Number of simulated GPUs."""
     timeout: float = 120
-    """In seconds."""
     memory: int | None = None
-    """Limit per process in bytes; None divides the free memory by the ranks."""
+    """Limit per process; None divides the free memory by the ranks."""
     file_size: int = 2**30
-    """Limit per file in bytes."""
     network: bool = False
-    """Whether to allow network access."""
     watch: bool = True
     """Whether to run the checks of `repros watch`."""
 

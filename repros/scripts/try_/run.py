@@ -104,7 +104,7 @@ def run_on_stacks(
     Raises:
         ReprosError: there is no such stack.
     """
-    repros, runs, has_started = None if catalogue is None else tuple(catalogue), new_log_folder(LOGS), False
+    runs, has_started = new_log_folder(LOGS), False
     with prepare_for(task, where, report_progress) as stacks:
         for prepared in stacks:
             reason = why_not_runnable(task, prepared)
@@ -116,11 +116,11 @@ def run_on_stacks(
             has_started = True
             report_progress(f"running on {prepared.environment.name}")
             observed = _run_interruptibly(task, prepared.environment, runs / short_name(prepared.environment.name))
-            yield _describe(task, prepared, observed, repros)
+            yield _describe(task, prepared, observed, catalogue)
 
 
 def _describe(
-    task: Task, prepared: PreparedStack, observed: ObservedRun, repros: tuple[Repro, ...] | None
+    task: Task, prepared: PreparedStack, observed: ObservedRun, catalogue: Iterable[Repro] | None
 ) -> ScriptRun:
     """Return a run with its outcome, the documented failures in it and its comparison with the task's issue.
 
@@ -131,8 +131,8 @@ def _describe(
     try:
         if task.issue is not None:
             lines = [text for _, text in read_logs(observed.observation)]
-        if repros is not None:
-            known = find_known(observed, repros, prepared.environment)
+        if catalogue is not None:
+            known = find_known(observed, catalogue, prepared.environment)
     except ReprosError as error:
         lines, problem = None, str(error)
     outcome = classify(observed.observation, task.options.ranks, observed.workdir)

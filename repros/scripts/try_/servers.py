@@ -2,7 +2,8 @@
 
 A server has none of the user's environment variables, not even at its start, since a forked process shows those. The
 process that it forks enters the sandbox of `repros try` by itself (:mod:`repros.scripts.try_.inside.server`). All runs
-have the home of the server, since libraries look it up when they are imported; each sees a folder of its own there.
+have the home folder of the server, since libraries look it up when they are imported. Each sees a folder of its own
+there.
 """
 
 from __future__ import annotations

@@ -43,11 +43,7 @@ class Task:
 
     @property
     def needs(self) -> Needs:
-        """The packages that the program needs.
-
-        Raises:
-            ReprosError: the PEP 723 block of the script is invalid.
-        """
+        """The packages that the program needs."""
         return self.script.needs
 
     @property

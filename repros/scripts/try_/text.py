@@ -167,9 +167,7 @@ def _locations(outcome: ScriptOutcome) -> Iterator[str]:
     if outcome.status is Status.CLEAN or ended == {*outcome.ranks}:
         return
     for location in outcome.locations:
-        rank = f"{location.rank} {location.ending}" if len(outcome.locations) > 1 else location.ending
-        called = f", called at {location.called_at}" if location.called_at else ""
-        yield f"{rank}{f' in {location.call}' if location.call else ''}{called}"
+        yield f"{location.rank} {location}" if len(outcome.locations) > 1 else str(location)
 
 
 def _describe_known(known: Known) -> Iterator[Paragraphs]:

@@ -158,9 +158,9 @@ def test_a_process_that_waits_for_a_build_says_so(cache: Path, root: Path, tmp_p
         subprocess.Popen([sys.executable, "-c", BUILD], env=environ, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    said = sorted(builder.communicate(timeout=120)[1] for builder in builders)
-    assert said[0].startswith("compiling the simulated GPUs for torch")
-    assert said[1].startswith("waiting for another process that compiles the simulated GPUs for torch")
+    messages = sorted(builder.communicate(timeout=120)[1] for builder in builders)
+    assert messages[0].startswith("compiling the simulated GPUs for torch")
+    assert messages[1].startswith("waiting for another process that compiles the simulated GPUs for torch")
 
 
 @needs_torch

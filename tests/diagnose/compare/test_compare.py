@@ -161,6 +161,7 @@ def test_validations_shift_no_step(compare: Compare) -> None:
         ("buffers", "end", "buffer scale", ("sum 1", "sum 2")),
         ("frozen", "end", "parameters ", None),
         ("merged", "evaluation", "output of module layers.2", None),
+        ("second", "evaluation", "parameter layers.2.weight (2)", None),
         ("unused", "evaluation", "batch: input of Net: 4 of 4 rows", None),
         ("last", "evaluation", "batch: input of Net: 4 of 4 rows", None),
         ("loader", "evaluation", "batch: rows of the loaders: 4 rows against 1 rows", ("4 rows", "1 rows")),
@@ -183,6 +184,16 @@ def test_what_no_step_follows_is_compared(
     assert found["kind"] == kind
     assert found["what"].startswith(what)
     assert values is None or (found["first"], found["second"]) == values
+
+
+def test_a_step_by_which_a_helper_makes_the_state_of_an_optimizer_is_no_step_of_the_program(
+    warm_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [str(warm_python), str(TRAIN.with_name("states.py")), "prepared"]
+    code = main(["compare", "--json", "--", *words, "--", *words, "changed"])
+    said = json.loads(capfd.readouterr().out)
+    assert (code, said["difference"], said["steps"]) == (0, None, 2)
 
 
 def test_the_terminal_gets_the_answer_and_both_values(

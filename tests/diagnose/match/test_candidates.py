@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,11 @@ from repros.diagnose.match import AffectedState, Confidence, SignatureIndex
 from repros.diagnose.match.affected import check_affected
 from repros.diagnose.match.candidates import find_candidates
 from repros.diagnose.match.failures import ChainLink, LogFailure
+from repros.diagnose.match.hint_files import hints_of
+from repros.diagnose.match.index import squash
 from repros.model import Repro, Signature
 from tests.factories import conditions, raised, repro, requirements, variant
+from tests.package_catalogue import load
 
 HOOKS = Signature("RuntimeError", ("the documented failure",), frames=("new_forward", "lib/hooks.py:pre_forward"))
 
@@ -161,3 +165,46 @@ def test_a_workaround_needs_only_what_it_has_beyond_its_repro() -> None:
     newer = variant("newer", requires=requirements("torch>=2.1", "lightning>=2.3"))
     answer = check_affected(NEEDY, NEEDY.variants, {"torch": ("2.0.1",), "lightning": ("2.1.3",)})
     assert (answer.allows(NEEDY, fixed), answer.allows(NEEDY, newer)) == (True, False)
+
+
+UNSCALED = "unscale_() has already been called on this optimizer since the last update()."
+OF_TORCH = "/env/torch/amp/grad_scaler.py:343 unscale_"
+
+
+@pytest.mark.parametrize(
+    ("log", "confidence"),
+    [
+        ([], Confidence.POSSIBLE),
+        (["the program says nothing of it"], Confidence.POSSIBLE),
+        (["You are using Lightning 2.5"], Confidence.LIKELY),
+    ],
+)
+def test_a_message_of_torch_is_no_librarys_unless_the_log_names_the_library(
+    log: list[str], confidence: Confidence
+) -> None:
+    catalogue = [one for one in load() if one.id == "RPR-0107"]
+    lines = list(enumerate([*log, f"RuntimeError: {UNSCALED}"], 1))
+    for frames in ((), (OF_TORCH,)):
+        failure = seen(*frames, has_traceback=bool(frames), message=UNSCALED)
+        found, _ = find_candidates([failure], SignatureIndex(catalogue), {}, lines)
+        assert [(c.repro.id, c.confidence) for c in found] == [("RPR-0107", confidence)]
+    failure = seen("/env/lightning/pytorch/plugins/precision/amp.py:90 optimizer_step", OF_TORCH, message=UNSCALED)
+    found, _ = find_candidates([failure], SignatureIndex(catalogue), {})
+    assert [c.confidence for c in found] == [Confidence.LIKELY]
+
+
+@pytest.mark.of_all_scripts
+def test_a_message_of_torchs_own_source_is_marked_in_the_repros_of_other_packages(current_python: Path) -> None:
+    (root,) = current_python.parents[1].glob("lib/python3*/site-packages/torch")
+    files = [file for folder in ("amp", "optim", "nn/utils", "nn/parallel") for file in (root / folder).rglob("*.py")]
+    torch_source = squash("".join(file.read_text("utf-8") for file in files))
+    raised = {
+        repro.id: repro
+        for repro in load()
+        for signature in (variant.signature for variant in repro.variants)
+        if "torch" not in repro.packages and signature.raises and not signature.frames
+        for text in signature.match
+        if squash(text) in torch_source
+    }
+    assert raised
+    assert [id_ for id_, repro in raised.items() if not hints_of(repro).torch_message] == []

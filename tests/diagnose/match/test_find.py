@@ -201,3 +201,33 @@ def test_a_documented_failure_is_kept_among_many_others(monkeypatch: pytest.Monk
     found, notes = find_failures(lines, lambda raised: frozenset({"A"} if raised.message in {"9", "20"} else ()))
     assert [failure.links[0].line for failure in found] == [1, 2, 9, 20, 29, 30]
     assert ["28" in note for note in notes] == [True]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch 0:  50%|█████     | 5/10 [00:00<00:00, 12.30it/s, v_num=0]",
+        "5it [00:01,  4.10it/s]",
+        "/usr/lib/python3.11/multiprocessing/resource_tracker.py:254: UserWarning: 1 leaked semaphore",
+        "[W1128 08:00:00.123456 ProcessGroupNCCL.cpp:1496] Warning: process group has NOT been destroyed",
+        "WARNING: destroy_process_group() was not called before program exit, which can leak resources.",
+        "destroy_process_group() called",
+        "Exception ignored in: <function DataLoader.__del__ at 0x7f00>",
+        "wandb: Waiting for W&B process to finish... (failed 1).",
+        "srun: error: node01: task 0: Exited with exit code 1",
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=1.0",
+        "run.sh: line 3: 12345 Killed                  python train.py",
+        "Killed",
+    ],
+)
+def test_a_message_ends_before_a_line_of_another_writer(line: str) -> None:
+    text = f"{PLAIN}and its second line\n{line}\na line of neither"
+    assert [link.raised.message for link in failures(text)[0].links] == ["no\nand its second line"]
+
+
+def test_a_message_keeps_its_own_lines() -> None:
+    own = (
+        "size mismatch for 0.weight: shapes [3, 4] and [4, 4]\n\tunexpected key 50% of 1/2\nThe above is a Warning: no"
+    )
+    (failure,) = failures(f"{PLAIN}{own}")
+    assert failure.links[0].raised.message == f"no\n{own}"

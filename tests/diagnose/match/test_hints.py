@@ -29,6 +29,7 @@ words = ["lr_find"]
 other_causes = ["a load of the program: look at torch.load"]
 usual_cause = true
 common_message = true
+torch_message = true
 """
 
 
@@ -52,6 +53,7 @@ def test_a_script_has_the_hints_of_its_catalogue(tmp_path: Path, family: str) ->
         other_causes=("a load of the program: look at torch.load",),
         usual_cause=True,
         common_message=True,
+        torch_message=True,
     )
 
 

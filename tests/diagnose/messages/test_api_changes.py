@@ -80,9 +80,16 @@ MESSAGE = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument '
 
 
 def test_a_subclass_lacks_what_its_base_lost() -> None:
-    cause = explained("AttributeError: 'MyTrainer' object has no attribute 'place_model_on_device'").causes[0]
+    cause = explained("AttributeError: 'MyTrainer' object has no attribute '_gather_and_numpify'").causes[0]
     assert cause.is_likely
-    assert "has removed place_model_on_device" in cause.cause.text
+    assert "has removed _gather_and_numpify" in cause.cause.text
+
+
+def test_a_constructor_without_its_class_is_that_of_the_code() -> None:
+    error = "TypeError: __init__() got an unexpected keyword argument 'evaluation_strategy'"
+    code = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    a = TrainingArguments(**x)\n'
+    assert "transformers 4.51 has removed evaluation_strategy" in explained(f"{code}{error}").causes[0].cause.text
+    assert not explained(error).causes[0].is_likely
 
 
 def test_the_stated_release_is_a_fact() -> None:

@@ -146,3 +146,21 @@ def test_packages_released_together_are_swapped_together(tiny: Stack) -> None:
         "pytorch-lightning==2.5.0.*",
         "torch==2.1.2",
     ]
+
+
+@pytest.mark.slow
+def test_what_the_program_does_not_import_is_left_out_where_it_conflicts(dated: MakeDated) -> None:
+    stack = dated("mine==2024", "other==2024", "base==2024", other="mine==2024")
+    release = PackageRelease(Version("2022"), dt.date.fromisoformat(DAYS["2022"]))
+    with copy(stack, lambda _: None) as python:
+        with pytest.raises(UvError):
+            Swap(stack, "mine", python).install(release)
+        with pytest.raises(UvError):
+            Swap(stack, "mine", python, {"mine", "other"}).install(release)
+        swap = Swap(stack, "mine", python, {"mine", "base"})
+        assert swap.install(release) == ("other",)
+        assert swap.versions == {"mine": "2022", "base": "2024"}
+    with copy(stack, lambda _: None) as python:
+        swap = Swap(stack, "mine", python, {"mine", "base"})
+        assert swap.install(PackageRelease(Version("2024"), dt.date.fromisoformat(DAYS["2024"]))) == ()
+        assert swap.versions["other"] == "2024"

@@ -11,7 +11,6 @@ import pytest
 
 from repros.model import Device, Environment
 from repros.scripts.reduce.candidates import CandidateRunner
-from repros.scripts.try_.needs import Needs
 from repros.scripts.try_.outcome import Status
 from repros.scripts.try_.sandbox import Limits, find_sandbox
 from repros.scripts.try_.script import Script
@@ -36,7 +35,7 @@ for folder in (Path.home(), Path(tempfile.gettempdir()), Path(os.environ["HOME"]
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[CandidateRunner]:
     limits = Limits(60.0, 2**32, 2**20)
-    task = Task(Script("state.py", "", "state.py"), Needs(()), (), TaskOptions(), limits, SANDBOX)
+    task = Task(Script("state.py", "", "state.py"), (), TaskOptions(), limits, SANDBOX)
     environment = Environment("here", Path(sys.executable), "3.11.9", {}, {Device.CPU: 2})
     with CandidateRunner(task, environment, tmp_path) as opened:
         yield opened

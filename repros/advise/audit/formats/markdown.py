@@ -9,15 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from repros.advise.audit.assessment import Assessment
+from repros.advise.audit.formats import summary
 from repros.advise.audit.formats.remedy import fixed_in
-from repros.advise.audit.formats.summary import (
-    SECTIONS,
-    describe_others,
-    describe_upgrades,
-    section_of,
-    summarise,
-    title_of,
-)
 from repros.advise.audit.report import AuditReport
 from repros.advise.report.markdown import code, table_code
 from repros.text.control import remove_controls
@@ -26,14 +19,14 @@ from repros.text.control import remove_controls
 def render_markdown(report: AuditReport) -> str:
     """Return the reported failures, each with its reason and its fix, the upgrades, and the numbers of the others."""
     parts = [
-        [f"**{code(report.subject.name)}**: {code(summarise(report))}"],
-        [f"* {code(upgrade)}" for upgrade in describe_upgrades(report)],
+        [f"**{code(report.subject.name)}**: {code(summary.summarise(report))}"],
+        [f"* {code(upgrade)}" for upgrade in summary.describe_upgrades(report)],
         [*_table(report)],
         [f"* gone: {code(_name(one))}" for one in (report.base.ended if report.base else ())],
         [f"* ignored until {ignore.until}: {code(ignore.reason)} ({one.repro.id})" for one, ignore in report.ignored],
         [f"* expired ignore: {ignore.id}, ended on {ignore.until}" for ignore in report.expired],
         [f"* not parsed: {code(problem)}" for problem in report.subject.unparsed],
-        [f"* {code(sentence)}" for sentence in describe_others(report)],
+        [f"* {code(sentence)}" for sentence in summary.describe_others(report)],
     ]
     return remove_controls("\n\n".join("\n".join(part) for part in parts if part)) + "\n"
 
@@ -44,11 +37,11 @@ def _table(report: AuditReport) -> Iterator[str]:
         return
     yield "| Failure | Because | Fixed in |"
     yield "|---|---|---|"
-    for one in sorted(report.reported, key=lambda one: SECTIONS.index(section_of(one))):
+    for one in sorted(report.reported, key=lambda one: summary.SECTIONS.index(summary.section_of(one))):
         because = "; ".join(map(str, one.conditions))
         fix = fixed_in(one)
         yield f"| {table_code(_name(one))} | {table_code(because)} | {table_code(fix) if fix else ''} |"
 
 
 def _name(one: Assessment) -> str:
-    return f"{one.repro.id} {title_of(one)}"
+    return f"{one.repro.id} {summary.title_of(one)}"

@@ -7,15 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from repros.advise.audit.assessment import Aspect, Assessment, AuditStatus, Condition
+from repros.advise.audit.formats import summary
 from repros.advise.audit.formats.remedy import describe_workaround, fixed_in
-from repros.advise.audit.formats.summary import (
-    SECTIONS,
-    describe_others,
-    describe_upgrades,
-    section_of,
-    summarise,
-    title_of,
-)
 from repros.advise.audit.report import AuditReport
 from repros.text.layout import entry, heading, label_lines
 from repros.text.styled import Text
@@ -54,9 +47,9 @@ def render_text(report: AuditReport, *, width: int, verbose: bool = False, show_
 
 def _summary_lines(report: AuditReport, width: int) -> Iterator[Text]:
     """Yield what was found, and the upgrades that end it."""
-    summary = wrap(f"{report.subject.name}: {summarise(report)}", width, hanging="  ")
-    yield from (Text(line, "bold") for line in summary)
-    for upgrade in describe_upgrades(report):
+    found = wrap(f"{report.subject.name}: {summary.summarise(report)}", width, hanging="  ")
+    yield from (Text(line, "bold") for line in found)
+    for upgrade in summary.describe_upgrades(report):
         yield from map(Text, wrap(upgrade, width, "  ", "    "))
     for problem in report.subject.unparsed:
         yield from map(Text, wrap(f"not parsed: {problem}", width, "  ", "    "))
@@ -65,8 +58,8 @@ def _summary_lines(report: AuditReport, width: int) -> Iterator[Text]:
 def _concerning_lines(shown: Sequence[Assessment], width: int, render: Render) -> Iterator[Text]:
     """Yield the affected failures and then the possible ones, bugs first."""
     for status, style in _STYLES.items():
-        for section in SECTIONS:
-            concerned = [one for one in shown if one.status is status and section_of(one) == section]
+        for section in summary.SECTIONS:
+            concerned = [one for one in shown if one.status is status and summary.section_of(one) == section]
             if concerned:
                 note = (
                     "" if status is AuditStatus.AFFECTED else "; possible, depending on the release that is installed"
@@ -79,13 +72,13 @@ def _concerning_lines(shown: Sequence[Assessment], width: int, render: Render) -
 def _brief_lines(assessment: Assessment, width: int) -> Iterator[Text]:
     """Yield the title and the newer releases without the failure, on one line if the width allows it."""
     fix = f": fixed in {fixed_in(assessment)}" if assessment.fixed else ""
-    yield from map(Text, wrap(f"{assessment.repro.id} {title_of(assessment)}{fix}", width, "  ", " " * 11))
+    yield from map(Text, wrap(f"{assessment.repro.id} {summary.title_of(assessment)}{fix}", width, "  ", " " * 11))
 
 
 def _detail_lines(assessment: Assessment, width: int) -> Iterator[Text]:
     repro = assessment.repro
     yield Text()
-    yield from heading(repro.id, title_of(assessment), width)
+    yield from heading(repro.id, summary.title_of(assessment), width)
     for number, condition in enumerate(assessment.conditions):
         yield from _entry("" if number else "because", str(condition), width)
     yield from _entry("fixed in", fixed_in(assessment), width)
@@ -146,7 +139,7 @@ def _ended_lines(report: AuditReport, width: int) -> Iterator[Text]:
     if ended:
         yield Text(f"Gone since {report.base.name if report.base else ''} ({len(ended)})", "bold green")
         for one in ended:
-            yield from map(Text, wrap(f"{one.repro.id} {title_of(one)}", width, "  ", " " * 11))
+            yield from map(Text, wrap(f"{one.repro.id} {summary.title_of(one)}", width, "  ", " " * 11))
         yield Text()
 
 
@@ -165,7 +158,7 @@ def _ignore_lines(report: AuditReport, width: int) -> Iterator[Text]:
 
 def _other_lines(report: AuditReport, width: int, *, show_all: bool) -> Iterator[Text]:
     """Yield the number of failures that are not reported, and the option that lists them."""
-    for sentence in describe_others(report, show_all=show_all):
+    for sentence in summary.describe_others(report, show_all=show_all):
         yield from map(Text, wrap(sentence, width, hanging="  "))
 
 

@@ -79,7 +79,8 @@ class Calls:
         self.passes: list[Pass] = [Pass()]
         """The passes of the coming step; the last one is still open."""
         self._untrained: list[Pass] = []
-        self._evaluated: set[str] = set()
+        self._evaluated: set[int] = set()
+        """The modules, by `id`, of the evaluation; several may have the same name."""
         self._outputs = 0
         """The number of outputs without gradients that were recorded since the last step."""
         self.is_cut = False
@@ -212,8 +213,8 @@ class Calls:
         if not self._stack:
             is_trained = torch.is_grad_enabled()
             self._begin(name, is_trained=is_trained)
-            if not is_trained and self._current is not None and name not in self._evaluated:
-                self._evaluated.add(name)
+            if not is_trained and self._current is not None and id(module) not in self._evaluated:
+                self._evaluated.add(id(module))
                 self._evaluating(module)
         self._stack.append((id(module), name))
         if self._current is not None and name not in self._current.inputs:

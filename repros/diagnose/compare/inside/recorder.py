@@ -12,10 +12,11 @@ at the end of the process, the last states of :mod:`.ends`.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from repros.diagnose.compare.inside import returned, scores
@@ -30,12 +31,20 @@ from repros.diagnose.watch.inside.watch import Watch
 from repros.simulated_gpus.import_hooks import when_imported
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from torch import Tensor
     from torch.nn import Module, Parameter
     from torch.optim import Optimizer
 
 _HOW = {"foreach", "fused", "capturable", "differentiable", "params", "param_names", "initial_lr"}
 """Options of a group that select an implementation, or that no step uses."""
+
+_PREPARING = {
+    "torch.distributed.checkpoint.state_dict": ("", "_init_optim_state"),
+    "torch.distributed.optim.named_optimizer": ("_NamedOptimizer", "init_state"),
+}
+"""By module: the class, if any, and the function that steps with zero gradients and a learning rate of zero."""
 
 
 class Recorder:
@@ -51,6 +60,8 @@ class Recorder:
         self._evaluated: dict[str, dict[str, Summary]] = {"parameters": {}, "buffers": {}, "logged": {}}
         """The state, before their first call, of modules that were called without gradients since the last event; and
         the values that evaluations of Lightning have logged since then."""
+        self._summarised: dict[int, Callable[[], object]] = {}
+        """Weak references to the tensors in `_evaluated`, by `id`."""
         self._known: dict[int, dict[int, str]] = {}
         """The names of an optimizer's parameters when it was made, loaded or stepped last; both by `id`."""
         self._optimizers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
@@ -62,6 +73,8 @@ class Recorder:
         self._seeds = 0 if request.seed is None else -1
         """How often the program has seeded torch, without the request's seed."""
         self._is_compiled = False
+        self._is_preparing = False
+        """Whether a library makes an optimizer's state by a step of its own."""
         self._is_past = False
         """Whether the program has continued after the last recorded step."""
 
@@ -75,7 +88,26 @@ class Recorder:
         scores.listen(self._watch, self._scored)
         returned.listen(self._watch, self._results)
         self._ends.listen()
+        for name, (owner, function) in _PREPARING.items():
+            when_imported(name, functools.partial(self._observe_preparation, owner, function))
         when_imported("torch.nn.modules.module", self._calls.on)
+
+    def _observe_preparation(self, owner: str, function: str, module: ModuleType) -> None:
+        """Record no step of a function that makes the missing state of an optimizer."""
+        place: Any = getattr(module, owner, None) if owner else module
+        prepare = getattr(place, function, None)
+        if prepare is None:
+            return
+
+        @functools.wraps(prepare)
+        def preparing(*args: object, **kwargs: object) -> object:
+            before, self._is_preparing = self._is_preparing, True
+            try:
+                return prepare(*args, **kwargs)
+            finally:
+                self._is_preparing = before
+
+        setattr(place, function, preparing)
 
     def _seeded(self, _: object) -> None:
         self._seeds += 1
@@ -132,12 +164,15 @@ class Recorder:
 
     def _evaluating(self, module: Module) -> None:
         self._ends.pass_moment()
-        for name, parameter in self._named(list(module.parameters())).items():
-            if name not in self._evaluated["parameters"]:
-                self._evaluated["parameters"][name] = summarise(parameter)
-        for name, buffer in self._names.buffers(module).items():
-            if name not in self._evaluated["buffers"]:
-                self._evaluated["buffers"][name] = summarise(buffer)
+        for field, tensors in (
+            ("parameters", self._named(list(module.parameters()))),
+            ("buffers", self._names.buffers(module)),
+        ):
+            for name, tensor in tensors.items():
+                # By identity: two models of a class have parameters of the same names.
+                if self._summarised.get(id(tensor), lambda: None)() is not tensor:
+                    self._summarised[id(tensor)] = weakref.ref(tensor)
+                    self._evaluated[field][_unused(name, self._evaluated[field])] = summarise(tensor)
 
     def _differentiating(self, tensors: Tensor | Sequence[Tensor]) -> None:
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
@@ -168,6 +203,8 @@ class Recorder:
 
     def _before_step(self, optimizer: Optimizer, _: int) -> None:
         self._calls.is_backward = False
+        if self._is_preparing:
+            return
         if self._is_over(self._number):
             self._is_past = True
             self._calls.off()
@@ -220,6 +257,7 @@ class Recorder:
         if passes or self._evaluated["logged"]:
             self._write("evaluation", self._number, {"passes": passes, "cut": is_cut, **self._evaluated})
         self._evaluated = {"parameters": {}, "buffers": {}, "logged": {}}
+        self._summarised.clear()
         results = self._results.as_json()
         if results["counts"]:
             self._write("results", self._number, results)

@@ -320,14 +320,21 @@ def _files_in_memory(processes: Iterable[Path]) -> int:
     """Return the bytes of the files without a name on any file system that processes have open."""
     sizes = {}
     for process in processes:
-        try:
-            for opened in (process / "fd").iterdir():
+        for opened in _opened(process):
+            try:
                 if os.readlink(opened).startswith("/memfd:"):
                     status = opened.stat()
                     sizes[status.st_ino] = status.st_blocks * 512
-        except OSError:  # closed, or ended
-            continue
+            except OSError:  # closed
+                continue
     return sum(sizes.values())
+
+
+def _opened(process: Path) -> list[Path]:
+    try:
+        return list((process / "fd").iterdir())
+    except OSError:  # it has ended
+        return []
 
 
 def filter_calls(_: dict[str, Any]) -> None:

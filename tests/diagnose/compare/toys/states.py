@@ -85,6 +85,31 @@ def loader(_):
             break
 
 
+def second(net):
+    """Evaluate two models of one class, of which the second differs."""
+    train(net, 1)
+    other = Net()
+    other.load_state_dict(net.state_dict())
+    if CHANGED:
+        torch.nn.init.ones_(other.layers[2].weight)
+    with torch.no_grad():
+        net(INPUTS)
+        other(INPUTS)
+
+
+def prepared(net):
+    """Read the state of an optimizer that has not stepped: the helper steps with a learning rate of zero."""
+    from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
+
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    if CHANGED:
+        get_optimizer_state_dict(net, optimizer)
+    for _ in range(2):
+        optimizer.zero_grad()
+        net(INPUTS).mean().backward()
+        optimizer.step()
+
+
 def score(_):
     """Compute a metric by its methods."""
     from torchmetrics.classification import BinaryF1Score
