@@ -152,10 +152,9 @@ def _with_launcher(processes: list[Process]) -> list[Process]:
 
     It has a rank if its own variables name one, or if no process has rank 0 yet.
     """
-    first, *others = processes or [None]
-    if first is None or first.role is not ProcessRole.MAIN or all(other.rank != first.rank for other in others):
-        return processes
-    return [replace(first, rank=None), *others]
+    first, others = processes[:1], processes[1:]
+    is_launcher = any(one.role is ProcessRole.MAIN and one.rank == other.rank for one in first for other in others)
+    return [*(replace(one, rank=None) for one in first), *others] if is_launcher else processes
 
 
 def _printed(processes: Sequence[Process], folder: Path) -> tuple[str, ...]:
