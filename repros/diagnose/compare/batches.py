@@ -199,7 +199,15 @@ def _describe(
         clauses.append(f"the second run has seen {_locations(again)} before ({seen[1].rows[again[0].key]})")
     if before:
         clauses.append(f"it has seen {_locations(before)} of the first run at {seen[1].rows[before[0].key]}")
-    return Difference("batch", f"batch: {'; '.join(clauses)}", (_locations(missing), _locations(extra)))
+    values = _locations(missing), _locations(extra)
+    if values[0] == values[1]:  # the same places: what is in them differs
+        values = _with_sums(missing), _with_sums(extra)
+    return Difference("batch", f"batch: {'; '.join(clauses)}", values)
+
+
+def _with_sums(rows: Sequence[Row]) -> str:
+    """Return the first places with the sums by which their rows differ."""
+    return _locations([replace(row, location=f"{row.location} (sum {row.numbers[0]:.9g})") for row in rows])
 
 
 def _locations(rows: Sequence[Row]) -> str:

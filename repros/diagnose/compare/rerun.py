@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from repros.diagnose.compare.parallel import refuse_model_parallel
 from repros.diagnose.compare.recording import Recording
 from repros.diagnose.compare.run import CompareResult, compare
 
@@ -29,9 +30,10 @@ def compare_equal_batches(
         exact: whether to require bitwise equality.
 
     Raises:
-        ReprosError: they have nothing in common to compare, or a run cannot be recorded.
+        ReprosError: their ranks share a model, they have nothing in common to compare, or a run cannot be recorded.
     """
     result = compare(*runs, offset=offset, exact=exact)
+    refuse_model_parallel(result.difference, runs, ranks)
     smaller, factor = lacking_rows(result, ranks)
     if factor == 1:
         return result

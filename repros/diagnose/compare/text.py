@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from signal import Signals
 
 from repros.diagnose.compare.recording import END, STEP
 from repros.diagnose.compare.run import CompareResult
@@ -86,4 +87,11 @@ def format_runs(names: tuple[str, str], codes: tuple[int, int]) -> Iterator[str]
     """Yield a sentence for each run that failed; its recording is compared nevertheless."""
     for name, code in zip(names, codes, strict=True):
         if code:
-            yield f"the {name} run ended with exit code {code}; its steps until then are compared"
+            yield f"the {name} run {ending(code)}; its steps until then are compared"
+
+
+def ending(code: int) -> str:
+    """Return how a run ended, by its exit code: 128 plus the number of a signal, as shells have it."""
+    number = code - 128
+    known = {signal.value: signal.name for signal in Signals}
+    return f"was ended by {known[number]}" if number in known else f"ended with exit code {code}"

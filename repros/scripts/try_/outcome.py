@@ -118,7 +118,7 @@ def _classify(observation: Observation, ranks: int, folder: Path | None) -> Scri
         written = _tail(observation.folder, observation.folder / "main.log")
         return ScriptOutcome(Status.NOT_JUDGED, None, last_lines=written, note=observation.broken, machine_failed=True)
     names = _Names(folder, is_hang=observation.deadlock is not None)
-    processes = list(observation.ranks)
+    processes = _with_launcher(list(observation.ranks))
     locations = tuple(_location(process, names) for process in processes)
     # As for a cell that is documented to hang: any other failure explains a rank that waits for a failed one.
     causes = find_causes(observation, ranks, lambda process: process.ending is Ending.TIMED_OUT)
@@ -132,6 +132,8 @@ def _classify(observation: Observation, ranks: int, folder: Path | None) -> Scri
     failed = [process for process in processes if process.ending is not Ending.RETURNED]
     witnesses = [process for process in failed if describe(process, _HANG) == signature]
     first = witnesses[0]
+    folder = observation.folder
+    written = _printed(processes, folder) if first is processes[0] else _tail(folder, first.log)
     status = _status(first, is_detected=observation.deadlock is not None)
     return ScriptOutcome(
         status,
@@ -139,10 +141,20 @@ def _classify(observation: Observation, ranks: int, folder: Path | None) -> Scri
         tuple(process.name for process in witnesses),
         tuple(_link(raised, names) for raised in first.chain) if status is Status.EXCEPTION else (),
         locations if len(locations) > 1 or status in {Status.HANG, Status.TIME_LIMIT} else (),
-        _tail(observation.folder, first.log) if status in {Status.EXIT, Status.SIGNAL} else (),
+        written if status in {Status.EXIT, Status.SIGNAL} else (),
         _note(observation, first, causes.broken),
         machine_failed=causes.broken is not None,
     )
+
+
+def _with_launcher(processes: list[Process]) -> list[Process]:
+    """Return the processes, of which the first is no rank if it has started another process with its rank.
+
+    It has a rank if its own variables name one, or if no process has rank 0 yet.
+    """
+    first, others = processes[:1], processes[1:]
+    is_launcher = any(one.role is ProcessRole.MAIN and one.rank == other.rank for one in first for other in others)
+    return [*(replace(one, rank=None) for one in first), *others] if is_launcher else processes
 
 
 def _printed(processes: Sequence[Process], folder: Path) -> tuple[str, ...]:

@@ -242,3 +242,43 @@ def test_every_pair_that_is_equal_by_design_is_kept_and_equal() -> None:
     assert list(kept) == [pair.name for pair in read_pairs()]
     assert [name for name, line in kept.items() if not line["equal"]] == []
     assert len(kept) >= 20
+
+
+@pytest.mark.long(keep=2)
+@pytest.mark.parametrize(
+    ("kind", "says"), [("pipeline", "as in a pipeline"), ("tensor", "tensor parallelism, or a loader")]
+)
+def test_ranks_that_share_a_model_are_not_compared(
+    kind: str,
+    says: str,
+    current_python: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    code = main(["compare", "--ranks", "1,2", "--", str(current_python), str(SHARES.with_name("parallel.py")), kind])
+    assert (code, says in capfd.readouterr().err) == (2, True)
+
+
+def test_a_run_that_a_signal_ended_is_named_by_it(
+    warm_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    killed = tmp_path / "killed.py"
+    killed.write_text(f"{TRAIN.with_name('states.py').read_text('utf-8')}    import os\n    os.kill(os.getpid(), 9)\n")
+    words = [str(warm_python), str(killed), "buffers"]
+    main(["compare", "--", *words, "--", *words])
+    assert "the first run was ended by SIGKILL; its steps" in capfd.readouterr().err
+
+
+def test_rows_in_the_same_place_are_told_apart(
+    warm_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = difference_of_changed([str(warm_python), str(TRAIN.with_name("states.py")), "last"], capfd)
+    assert (found["first"], found["second"]) == (
+        "row 1 (sum 3), row 2 (sum 12), row 3 (sum 21), row 4 (sum 30)",
+        "row 1 (sum 6), row 2 (sum 15), row 3 (sum 24), row 4 (sum 33)",
+    )

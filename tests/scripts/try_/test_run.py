@@ -157,3 +157,30 @@ def test_a_wrong_value_of_an_option_is_refused(words: str, try_here: Try, write:
     write("clean.py", "pass\n")
     ended = try_here("clean.py", *words.split())
     assert (ended.code, ended.out, words.split()[1] in ended.err) == (2, "", True)
+
+
+SPAWNS = """\
+import os, subprocess, sys
+if sys.argv[1:]:
+    print("rank", sys.argv[1], "cannot read its shard", flush=True)
+    sys.exit(3)
+ranks = [
+    subprocess.Popen([sys.executable, __file__, str(rank)], env={**os.environ, "RANK": str(rank)}) for rank in range(2)
+]
+for rank in ranks:
+    rank.wait()
+print("a rank failed", flush=True)
+sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--ranks", "1")])
+def test_a_launcher_of_its_own_ranks_is_none_of_them_and_rank_0_has_its_lines(
+    options: tuple[str, ...], try_here: Try, write: Write
+) -> None:
+    write("spawns.py", SPAWNS)
+    ended = try_here("spawns.py", *options, "--json")
+    assert [place["rank"] for place in ended.stack["places"]] == ["launcher", "rank 0", "rank 1"]
+    assert (ended.stack["signature"], ended.stack["last_lines"]) == (
+        "exit 1", ["rank 0 cannot read its shard", "a rank failed"]
+    )  # fmt: skip

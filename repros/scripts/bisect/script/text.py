@@ -70,7 +70,11 @@ def describe_script_outcome(bisection: ScriptBisection) -> list[str]:
         same = f"{question.package} {old} and {new} show the same: {_clip(bisection.shown(bisection.new))}."
         others = sorted({answer.shown for answer in bisection.answers.values() if _is_third(bisection, answer)})
         between = f" Between them is another: {'; '.join(map(_clip, others))}." if others else ""
-        return [f"{same}{between} --from and --to compare other releases."]
+        unseen = question.releases[bisection.old + 1 : bisection.new]
+        asked = bisection.answers.keys() & set(range(bisection.old + 1, bisection.new))
+        rest = len(unseen) - len(asked)
+        hint = f" {count(rest, 'release')} between them may show another: --every examines each." if rest else ""
+        return [f"{same}{between}{hint} --from and --to compare other releases."]
     assert change.free is not None, "the older of the two releases is free of what the newer one shows"
     first, last = _clip(bisection.shown(bisection.old)), _clip(bisection.shown(bisection.new))
     until = f"{question.package} {_version(bisection, change.free)}"
