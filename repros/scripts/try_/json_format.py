@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from repros.diagnose.match.json_format import match_to_json
@@ -17,19 +18,12 @@ SCHEMA = 1
 
 def runs_to_json(task: Task, runs: Iterable[ScriptRun]) -> dict[str, Any]:
     """Return the runs as an object for JSON."""
-    sandbox, limits = task.sandbox, task.limits
+    limits = task.limits
     return {
         "schema": SCHEMA,
         "script": task.script.origin,
         "packages": list(task.needs.packages),  # in its PEP 723 block and its imports
-        "walls": {
-            "network": sandbox.network,
-            "files": sandbox.files,
-            "system": sandbox.system,
-            "processes": sandbox.processes,
-            "calls": sandbox.calls,
-            "problems": dict(sandbox.problems),
-        },
+        "walls": asdict(task.sandbox),
         "seconds": limits.seconds,
         "memory": limits.memory,
         "file_size": limits.file_size,
@@ -53,19 +47,8 @@ def _run_to_json(run: ScriptRun) -> dict[str, Any]:
         "status": outcome.status.value,
         "signature": outcome.signature,
         "ranks": list(outcome.ranks),
-        "chain": [
-            {"type": link.type, "message": link.message, "frames": list(link.frames), "via": link.via}
-            for link in outcome.chain
-        ],
-        "places": [
-            {
-                "rank": location.rank,
-                "ending": location.ending,
-                "call": location.call,
-                "called_at": location.called_at,
-            }
-            for location in outcome.locations
-        ],
+        "chain": list(map(asdict, outcome.chain)),
+        "places": list(map(asdict, outcome.locations)),
         # Of rank 0 if there are several; empty if an exception explains the ending.
         "last_lines": list(outcome.last_lines),
         "note": outcome.note,
