@@ -58,7 +58,7 @@ def test_many_processes_at_once_build_once(
     made = {builder.communicate(timeout=120)[0].strip() for builder in builders}
     assert [builder.returncode for builder in builders] == [0] * 4
     assert len(made) == 1
-    assert (tmp_path / "calls").read_text().count("call") == 2  # the unit and the link, by one process
+    assert (tmp_path / "calls").read_text().count("call") == 3  # two units and the link, by one process
     folder = cache / "sim"
     left = sorted(path.name for path in next(folder.iterdir()).iterdir())
     name = Path(made.pop()).name
@@ -74,7 +74,7 @@ def test_what_is_built_is_not_built_again(
     assert "compiling the simulated GPUs for torch" in capsys.readouterr().err
     assert build.shared_object() == first
     assert capsys.readouterr().err == ""
-    assert (tmp_path / "calls").read_text().count("call") == 2
+    assert (tmp_path / "calls").read_text().count("call") == 3
 
 
 @needs_torch
@@ -89,7 +89,7 @@ def test_a_damaged_one_is_built_again(damage: Any, cache: Any, tmp_path: Path, m
         file.write_bytes(file.read_bytes()[:1000] if damage is None and file == built else damage or b"")
         assert build.shared_object() == built
         assert built.read_bytes() == whole
-        assert (tmp_path / "calls").read_text().count("call") == calls + 2
+        assert (tmp_path / "calls").read_text().count("call") == calls + 3
     built.with_name(f"{built.name}.sha256").unlink()
     assert build.shared_object().read_bytes() == whole
 
@@ -104,7 +104,7 @@ def test_a_copied_cache_serves_the_same_torch_alone(
     shutil.copytree(cache, other)
     monkeypatch.setenv("REPROS_CACHE_DIR", str(other))
     assert build.shared_object() == other / built.relative_to(cache)
-    assert (tmp_path / "calls").read_text().count("call") == 2  # those of the first
+    assert (tmp_path / "calls").read_text().count("call") == 3  # those of the first
     torch = build.installed_torch()
     elsewhere = tmp_path / "torch"
     elsewhere.symlink_to(torch.root)
@@ -112,7 +112,7 @@ def test_a_copied_cache_serves_the_same_torch_alone(
     assert build.shared_object() == other / built.relative_to(cache)
     monkeypatch.setattr(build, "installed_torch", lambda: torch._replace(build="another"))
     assert build.shared_object().parent != other / built.parent.relative_to(cache)
-    assert (tmp_path / "calls").read_text().count("call") == 4
+    assert (tmp_path / "calls").read_text().count("call") == 6
 
 
 @needs_torch
@@ -121,7 +121,7 @@ def test_what_a_killed_build_left_is_removed(cache: Any, tmp_path: Path, monkeyp
     built = build.shared_object()
     built.unlink()
     (built.parent / "tmpkilled").mkdir()
-    (built.parent / "tmpkilled" / "sim.cpp").touch()
+    (built.parent / "tmpkilled" / "core.cpp").touch()
     build.shared_object()
     assert sorted(path.name for path in built.parent.iterdir()) == sorted(["lock", built.name, f"{built.name}.sha256"])
 

@@ -20,9 +20,10 @@ def main() -> int:
     """Print the compiler's messages; return 1 if there are any."""
     torch = build.installed_torch()
     with tempfile.TemporaryDirectory() as name:
-        outcome = build.compile_unit(torch, build.write_unit(torch, Path(name)), FLAGS)
-    sys.stderr.write(outcome.stdout)
-    return int(outcome.returncode != 0)
+        units = build.write_units(torch, Path(name))
+        outcomes = build.compile_units(torch, units, [FLAGS] * len(units))
+    sys.stderr.write("".join(outcome.stdout for outcome in outcomes))
+    return int(any(outcome.returncode != 0 for outcome in outcomes))
 
 
 if __name__ == "__main__":
