@@ -285,9 +285,9 @@ def _move_durably(linked: Path, built: Path) -> None:
 def write_units(torch: _Torch, work: Path) -> list[Path]:
     """Write the generated header and the translation units into a folder; return the units.
 
-    Two units are compiled in parallel. One unit takes 0.86 times their processor time, and longer by the clock where two
-    processors are free; its operators without a kernel of their own take 5 % longer. A source has a namespace of its own
-    and includes what it uses, so the order of the sources in a unit does not matter for what they mean.
+    Two units are compiled in parallel. One unit takes 0.86 times their processor time, and longer by the clock where
+    two processors are free; operators without a kernel of their own then take 5 % longer. A source has a namespace of
+    its own and includes what it uses, so the order of the sources in a unit does not matter.
     """
     (work / "operators.h").write_text(operators_header(operator_list(torch.root).read_text()))
     sources = sorted(_SOURCES.rglob("*.cpp"))

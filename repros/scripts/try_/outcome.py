@@ -106,45 +106,46 @@ def classify(observation: Observation, ranks: int, folder: Path | None) -> Scrip
         ranks: the expected world size.
         folder: the working folder of the run, which contains the script; None if unknown.
     """
-    outcome = _classify(observation, ranks, folder)
-    if not observation.damaged:
-        return outcome
-    skipped = f"skipped records of the run: {', '.join(observation.damaged[:_SHOWN_RECORDS])}"
-    return replace(outcome, note="; ".join(filter(None, (outcome.note, skipped))))
+    outcome, shown = _classify(observation, ranks, folder)
+    if observation.damaged:
+        skipped = f"skipped records of the run: {', '.join(observation.damaged[:_SHOWN_RECORDS])}"
+        outcome = replace(outcome, note="; ".join(filter(None, (outcome.note, skipped))))
+    return replace(outcome, last_lines=_last_lines(observation.folder, shown))
 
 
-def _classify(observation: Observation, ranks: int, folder: Path | None) -> ScriptOutcome:
+def _classify(observation: Observation, ranks: int, folder: Path | None) -> tuple[ScriptOutcome, Sequence[Path]]:
+    """Return how a run ended, and the logs that show more of it."""
+    main_log = observation.folder / "main.log"
     if observation.broken:
-        written = _tail(observation.folder, observation.folder / "main.log")
-        return ScriptOutcome(Status.NOT_JUDGED, None, last_lines=written, note=observation.broken, machine_failed=True)
+        outcome = ScriptOutcome(Status.NOT_JUDGED, None, note=observation.broken, machine_failed=True)
+        return outcome, [main_log]
     names = _Names(folder, is_hang=observation.deadlock is not None)
     processes = _with_launcher(list(observation.ranks))
     locations = tuple(_location(process, names) for process in processes)
     # As for a cell that is documented to hang: any other failure explains a rank that waits for a failed one.
     causes = find_causes(observation, ranks, lambda process: process.ending is Ending.TIMED_OUT)
     signature = describe(causes.failed[0], _HANG) if causes.failed else None
+    failed = [process for process in processes if process.ending is not Ending.RETURNED]
+    witnesses = [process for process in failed if describe(process, _HANG) == signature]
     if signature is None:
         if causes.missing:
             note = f"{causes.missing} of the ranks never ran"
-            return ScriptOutcome(Status.INCOMPLETE, None, locations=locations, note=note)
-        printed = _printed(processes, observation.folder)
-        return ScriptOutcome(Status.CLEAN, None, locations=locations, last_lines=printed)
-    failed = [process for process in processes if process.ending is not Ending.RETURNED]
-    witnesses = [process for process in failed if describe(process, _HANG) == signature]
+            return ScriptOutcome(Status.INCOMPLETE, None, locations=locations, note=note), []
+        return ScriptOutcome(Status.CLEAN, None, locations=locations), _printed_logs(processes, main_log)
     first = witnesses[0]
-    folder = observation.folder
-    written = _printed(processes, folder) if first is processes[0] else _tail(folder, first.log)
     status = _status(first, is_detected=observation.deadlock is not None)
-    return ScriptOutcome(
+    outcome = ScriptOutcome(
         status,
         _signature(first, signature),
         tuple(process.name for process in witnesses),
         tuple(_link(raised, names) for raised in first.chain) if status is Status.EXCEPTION else (),
         locations if len(locations) > 1 or status in {Status.HANG, Status.TIME_LIMIT} else (),
-        written if status in {Status.EXIT, Status.SIGNAL} else (),
-        _note(observation, first, causes.broken),
+        note=_note(observation, first, causes.broken),
         machine_failed=causes.broken is not None,
     )
+    if status not in {Status.EXIT, Status.SIGNAL}:
+        return outcome, []
+    return outcome, _printed_logs(processes, main_log) if first is processes[0] else _existing(first.log)
 
 
 def _with_launcher(processes: list[Process]) -> list[Process]:
@@ -157,16 +158,21 @@ def _with_launcher(processes: list[Process]) -> list[Process]:
     return [*(replace(one, rank=None) for one in first), *others] if is_launcher else processes
 
 
-def _printed(processes: Sequence[Process], folder: Path) -> tuple[str, ...]:
-    """Return the end of the first process's output, after that of rank 0 if the first process launched the ranks."""
+def _printed_logs(processes: Sequence[Process], main_log: Path) -> Sequence[Path]:
+    """Return the first process's log, after those of the ranks if the first process launched them."""
     first = processes[0]
     launched = processes[1:] if first.rank is None else ()
-    tails = (tail for process in launched if (tail := _tail(folder, process.log)))
-    return (*next(tails, ()), *_tail(folder, first.log or folder / "main.log"))[-_LAST_LINES:]
+    return [*_existing(*(process.log for process in launched)), first.log or main_log]
 
 
-def _tail(folder: Path, log: Path | None) -> tuple[str, ...]:
-    return tuple(logs.tail(folder, log, _LAST_LINES))
+def _existing(*files: Path | None) -> Sequence[Path]:
+    return [file for file in files if file is not None]
+
+
+def _last_lines(folder: Path, files: Sequence[Path]) -> tuple[str, ...]:
+    """Return the end of the last of these logs, after that of the first of the others that has a line."""
+    *others, last = ((), *(logs.tail(folder, file, _LAST_LINES) for file in files))
+    return (*next(filter(None, others), ()), *last)[-_LAST_LINES:]
 
 
 def _status(process: Process, *, is_detected: bool) -> Status:
