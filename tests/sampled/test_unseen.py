@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from tests.sampled.unseen_table import read_unseen, table
+from pathlib import Path
+
+import pytest
+
+from tests.sampled.unseen_table import AGAIN, FIRST, read_unseen, table
 
 
-def test_eighty_reports_each_drawn_once_and_judged() -> None:
-    reports = read_unseen()
+@pytest.mark.parametrize("file", [FIRST, AGAIN], ids=lambda file: file.stem)
+def test_eighty_reports_each_drawn_once_and_judged(file: Path) -> None:
+    reports = read_unseen(file)
     assert len(reports) == len({report.url for report in reports}) == 80
     assert {report.shown for report in reports} == {"yes", "partly", "no"}
     assert {report.first.right for report in reports} <= {"yes", "no", "cannot tell"}
@@ -14,5 +19,10 @@ def test_eighty_reports_each_drawn_once_and_judged() -> None:
     assert max(map(repositories.count, repositories)) <= 6
 
 
-def test_the_table_has_all_of_them() -> None:
-    assert "| **all** | 80 |" in table()
+def test_no_report_is_drawn_again() -> None:
+    first, again = ({report.url for report in read_unseen(file)} for file in (FIRST, AGAIN))
+    assert not first & again
+
+
+def test_the_table_has_all_of_both_samples() -> None:
+    assert table().count("| **all** | 80 |") == 2
