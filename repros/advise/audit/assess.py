@@ -124,7 +124,12 @@ def _compare(subject: Subject, term: Term) -> Overlap:
     """
     if term.negated and subject.find_name(term.package) is None:
         return Overlap.NONE
-    return subject.overlap_with(term.package, term.requirement.specifier)
+    overlap = subject.overlap_with(term.package, term.requirement.specifier)
+    if overlap is Overlap.SOME and subject.has_pins_by_marker(term.package):
+        pins = subject.constraints_on(term.package)
+        holds = Overlap.NONE if term.negated else Overlap.ALL  # somewhere, which suffices
+        return holds if holds in {pin.overlap_with(term.requirement.specifier) for pin in pins} else overlap
+    return overlap
 
 
 def _compare_names(subject: Subject, term: Term) -> Iterator[tuple[str | None, tuple[Constraint, ...], Overlap]]:

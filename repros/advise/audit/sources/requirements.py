@@ -10,7 +10,14 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pip_requirements_parser import RequirementsFile
 
-from repros.advise.audit.sources.parsing import group_by_package, is_excessive, quote, range_constraint, read_text
+from repros.advise.audit.sources.parsing import (
+    group_by_package,
+    is_excessive,
+    leave_out_foreign,
+    quote,
+    range_constraint,
+    read_text,
+)
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.model.errors import ReprosError
 
@@ -28,7 +35,7 @@ def read_requirements(file: Path) -> Subject:
     """
     reading = _Reading(file)
     constraints = list(reading.constraints(file, is_constraint=False))
-    return Subject(str(file), group_by_package(constraints), complete=False, unparsed=tuple(reading.unparsed))
+    return Subject(str(file), group_by_package(leave_out_foreign(constraints)), complete=False, unparsed=tuple(reading.unparsed))
 
 
 @dataclass
