@@ -35,7 +35,9 @@ def read_requirements(file: Path) -> Subject:
     """
     reading = _Reading(file)
     constraints = list(reading.constraints(file, is_constraint=False))
-    return Subject(str(file), group_by_package(leave_out_foreign(constraints)), complete=False, unparsed=tuple(reading.unparsed))
+    return Subject(
+        str(file), group_by_package(leave_out_foreign(constraints)), complete=False, unparsed=tuple(reading.unparsed)
+    )
 
 
 @dataclass
