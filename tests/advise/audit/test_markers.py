@@ -9,6 +9,7 @@ import pytest
 from repros.advise.audit.assess import assess
 from repros.advise.audit.markers import can_hold
 from repros.advise.audit.sources import read_source
+from repros.model.errors import ReprosError
 from tests import factories
 
 REPRO = factories.repro(packages=("torch",), affected=factories.conditions("torch>=2.1,<2.5"))
@@ -65,3 +66,10 @@ def test_a_pin_that_linux_may_install_is_a_pin(
     assert [one.status for one in assess([REPRO], subject, {})] == [status]
     if "torch" in subject.constraints:
         assert [one.status for one in assess([WITHOUT], subject, {})] == [without]
+
+
+def test_a_file_for_other_platforms_alone_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text('torch==2.4.1 ; sys_platform == "win32"\n', encoding="utf-8")
+    with pytest.raises(ReprosError, match=r"requirements\.txt has no requirement for Linux with Python 3\.11 or newer"):
+        read_source(file)
