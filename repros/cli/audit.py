@@ -101,8 +101,8 @@ def audit(
     list or conda env export, an issue with its environment, or - for standard input; the default is the one in the
     working directory.
     The report has the failures that a newer release does not have, and the number of the others. Exit code: 1 if a
-    failure is reported, 0 if none is. A failure is `possible` if it affects a part of a version range, and `unknown` if
-    the file does not say enough; neither counts as unaffected.
+    failure is reported, 0 if none is, 2 if the input cannot be read. A failure is `possible` if it affects a part of a
+    version range, and `unknown` if the file does not say enough; neither counts as unaffected.
 
     To accept a failure temporarily, add its id, a reason and a last day to `ignore` in [tool.repros.audit] of the
     project's pyproject.toml.
@@ -177,5 +177,9 @@ def _read_ignores(
         name_foreign_settings(folder)
     pyproject = find_pyproject(folder)
     of_project = index_ignores(read_ignores(pyproject), catalogue) if pyproject else {}
+    if any(not reason.strip() for _, _, reason in given):
+        raise click.UsageError(
+            "--ignore has an empty reason; expected ID UNTIL REASON, such as 'the teacher is frozen'."
+        )
     of_command = index_ignores((Ignore(id_, reason, until.date()) for id_, until, reason in given), catalogue)
     return of_project | of_command

@@ -142,6 +142,19 @@ def test_ignores_of_the_command_line(repros: Command) -> None:
     assert repros("audit", *OWN, "--ignore", "RPR-0007", "1999-01-31", "we knew")[0] == 1
 
 
+def test_an_ignore_of_the_command_line_without_a_reason_is_refused(repros: Command) -> None:
+    status, _, problem = repros("audit", *OWN, "--ignore", "RPR-0007", "2999-01-31", " ")
+    assert status == 2
+    assert "--ignore has an empty reason" in problem
+
+
+def test_a_pin_with_one_equals_sign_is_refused(repros: Command, project: Path) -> None:
+    (project / "requirements.txt").write_text("torch==2.1.2\nlightning=2.4.0\n")
+    status, _, problem = repros("audit", *OWN, "requirements.txt")
+    assert status == 2
+    assert "requirements.txt:2: 'lightning=2.4.0' is not a requirement; write 'lightning==2.4.0'." in problem
+
+
 def test_ignores_of_the_project(repros: Command, project: Path) -> None:
     entry = '{ id = "RPR-0007", reason = "the project knows", until = 2999-01-31 }'
     (project / "pyproject.toml").write_text(f"[tool.repros.audit]\nignore = [{entry}]\n")

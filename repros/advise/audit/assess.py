@@ -16,7 +16,7 @@ from repros.advise.audit.evidence_summary import group_by_repro, summarise_evide
 from repros.advise.audit.subject import Constraint, Subject
 from repros.engine.evidence import Evidence
 from repros.model import ExpectedOutcome, Repro, Role, Variant
-from repros.model.affected import AnyOf, Overlap, Term, all_overlap, packages_of
+from repros.model.affected import AnyOf, Compare, Overlap, Term, all_overlap, packages_of
 from repros.model.ranges import FIRST, Interval, Releases, intervals, unaffected_releases
 from repros.model.unmeasured import UnmetRequirement, existence, find_unmet, settle
 
@@ -52,7 +52,7 @@ def judge(repro: Repro, subject: Subject) -> tuple[AuditStatus, tuple[Condition,
     """Return whether a failure affects a subject, and the conditions that explain it."""
 
     def evaluate(conditions: Iterable[AnyOf]) -> Evaluated:
-        return [(condition, condition.evaluate(partial(_compare, subject))) for condition in conditions]
+        return [(condition, _evaluate(condition, subject)) for condition in conditions]
 
     affected = evaluate([*repro.affected, *_present_packages(repro)])
     exists = evaluate(existence(repro, repro.failing))
@@ -117,14 +117,34 @@ def _requirement(text: str) -> Requirement:
     return Requirement(text)
 
 
-def _compare(subject: Subject, term: Term) -> Overlap:
+def _evaluate(condition: AnyOf, subject: Subject) -> Overlap:
+    return condition.evaluate(_comparison(condition, subject))
+
+
+def _comparison(condition: AnyOf, subject: Subject) -> Compare:
+    return partial(_compare, subject, alone=len(condition.terms) == 1)
+
+
+def _compare(subject: Subject, term: Term, *, alone: bool = False) -> Overlap:
     """Return the overlap of the subject's releases with a term's range.
 
-    An unlisted package whose presence would avoid the failure counts as absent: this errs on the side of a report.
+    An unlisted package whose presence would avoid the failure counts as absent: this errs on the side of a report. As
+    one of several alternatives it makes the failure possible only: a program without bitsandbytes has no 8-bit model,
+    whatever the script has in its place.
+
+    Args:
+        subject: the subject.
+        term: the term.
+        alone: whether it is the only term of its condition.
     """
     if term.negated and subject.find_name(term.package) is None:
-        return Overlap.NONE
-    return subject.overlap_with(term.package, term.requirement.specifier)
+        return Overlap.NONE if alone else Overlap.SOME
+    overlap = subject.overlap_with(term.package, term.requirement.specifier)
+    if overlap is Overlap.SOME and subject.has_pins_by_marker(term.package):
+        pins = subject.constraints_on(term.package)
+        holds = Overlap.NONE if term.negated else Overlap.ALL  # somewhere, which suffices
+        return holds if holds in {pin.overlap_with(term.requirement.specifier) for pin in pins} else overlap
+    return overlap
 
 
 def _compare_names(subject: Subject, term: Term) -> Iterator[tuple[str | None, tuple[Constraint, ...], Overlap]]:
@@ -155,7 +175,7 @@ def _explanation(
     explained: set[str] = set()
     for condition, overlap in evaluated:
         for term in condition.terms if overlap in deciding else ():
-            if term.evaluate(partial(_compare, subject)) is overlap:
+            if term.evaluate(_comparison(condition, subject)) is overlap:
                 if not term.requirement.specifier and term.package in explained:
                     continue
                 explained.add(term.package)
@@ -170,13 +190,12 @@ def _exceptions(repro: Repro, status: AuditStatus, subject: Subject) -> Iterator
     documented = Overlap.ALL if status is AuditStatus.AFFECTED else Overlap.NONE
     if status not in {AuditStatus.AFFECTED, AuditStatus.CLEAR}:
         return
-    compare = partial(_compare, subject)
-    present = all_overlap(_presence(package).evaluate(compare) for package in repro.packages)
+    present = all_overlap(_evaluate(_presence(package), subject) for package in repro.packages)
     for variant in repro.variants:
         if variant.outcome is not ExpectedOutcome.FAILS or variant.affected == repro.affected:
             continue
         needed = all_overlap(_compare(subject, Term(required)) for required in repro.own_requirements(variant))
-        own = all_overlap([present, *(condition.evaluate(compare) for condition in variant.affected)])
+        own = all_overlap([present, *(_evaluate(condition, subject) for condition in variant.affected)])
         measured = not find_unmet(repro, variant, subject.meets)
         if measured and needed is Overlap.ALL and own is documented.opposite:
             yield variant

@@ -11,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from repros.advise.audit.markers import can_hold
 from repros.model.affected import Overlap
 from repros.model.packages import distributions_of
 from repros.model.ranges import sample
@@ -55,6 +56,11 @@ class Constraint:
         """The allowed releases without the location; a post release or a build has the code of its release."""
         pin = self.version and (Version(self.version.base_version), self.version.pre, self.version.dev)
         return (pin, self.releases, self.marker, self.required)
+
+    @property
+    def installs(self) -> bool:
+        """Whether it installs the package in some environment, without an extra or a group."""
+        return self.required and can_hold(self.marker) is True
 
     def overlap_with(self, releases: SpecifierSet) -> Overlap:
         """Return the overlap of the allowed releases with a range."""
@@ -112,9 +118,16 @@ class Subject:
         if len(overlaps) > 1:
             return Overlap.UNKNOWN if overlaps == {Overlap.UNKNOWN, Overlap.NONE} else Overlap.SOME
         (only,) = overlaps
-        # A marker may never apply, and a `-c` line installs nothing; the entries of a lock are installed.
-        certain = self.complete or any(constraint.required and not constraint.marker for constraint in constraints)
+        # An extra may be left out, and a `-c` line installs nothing; the entries of a lock are installed.
+        certain = self.complete or any(constraint.installs for constraint in constraints)
         return Overlap.SOME if only is Overlap.ALL and not certain else only
+
+    def has_pins_by_marker(self, package: str) -> bool:
+        """Return whether a package has several pins, each of which some environment installs."""
+        names = self.find_names(package)
+        pins = self.constraints[names[0]] if len(names) == 1 else ()
+        by_marker = all(pin.version is not None and pin.marker and pin.installs for pin in pins)
+        return len(pins) > 1 and by_marker and not self.complete
 
     def meets(self, requirement: Requirement) -> Overlap:
         """Return the overlap of a package's known releases with a requirement; ALL if none is known."""

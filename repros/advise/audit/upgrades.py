@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from packaging.version import Version
@@ -11,7 +11,7 @@ from repros.advise.audit.assess import judge
 from repros.advise.audit.assessment import Assessment, AuditStatus
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.model import Repro
-from repros.model.ranges import Interval
+from repros.model.ranges import Interval, Releases
 
 _BEGUN = (AuditStatus.AFFECTED, AuditStatus.POSSIBLE)
 
@@ -57,16 +57,18 @@ def find_upgrades(subject: Subject, reported: Sequence[Assessment], repros: Iter
         repros: all failures, some of which may begin with the new releases.
     """
     concerning = [one for one in reported if one.status in _BEGUN]
-    lowest = _choose_releases(concerning)
-    waiting = [one for one in concerning if _ends(one, lowest)]
+    pins = {package: _pins(subject, package) for package in _packages(concerning)}
+    present = {package: min(own) for package, own in pins.items() if len(own) == 1 and not min(own).is_prerelease}
+    lowest = _choose_releases(concerning, pins)
+    waiting = [one for one in concerning if _ends(one, {**present, **lowest}) and not _ends(one, present)]
     known = tuple(repros)
     upgraded: dict[str, Version] = {}
     begun = _concerning(known, subject)
     upgrades = []
     while waiting:
-        added = _next_packages(waiting, lowest, upgraded)
+        added = _next_packages(waiting, lowest, {**present, **upgraded})
         upgraded |= {package: lowest[package] for package in added}
-        ended = [one for one in waiting if _ends(one, upgraded)]
+        ended = [one for one in waiting if _ends(one, {**present, **upgraded})]
         waiting = [one for one in waiting if one not in ended]
         brought = [id_ for id_ in _concerning(known, _with_releases(subject, upgraded)) if id_ not in begun]
         begun += brought
@@ -75,15 +77,23 @@ def find_upgrades(subject: Subject, reported: Sequence[Assessment], repros: Iter
     return tuple(upgrades)
 
 
-def _choose_releases(reported: Iterable[Assessment]) -> dict[str, Version]:
-    """Return the lowest of each package's releases with which most failures may end."""
+def _packages(reported: Iterable[Assessment]) -> set[str]:
+    return {releases.package for one in reported for together in one.newer for releases in together}
+
+
+def _pins(subject: Subject, package: str) -> set[Version]:
+    return {one.version for one in subject.constraints_on(package) if one.version is not None}
+
+
+def _choose_releases(reported: Iterable[Assessment], pins: Mapping[str, Collection[Version]]) -> dict[str, Version]:
+    """Return the lowest of each package's releases, above its present pins, with which most failures may end."""
     intervals: dict[str, list[tuple[str, Interval]]] = {}
     for one in reported:
         for releases in (releases for together in one.newer for releases in together):
             intervals.setdefault(releases.package, []).append((one.repro.id, releases.interval))
     chosen = {}
     for package, known in intervals.items():
-        firsts = {_first_release(interval) for _, interval in known}
+        firsts = {max([_first_release(interval), *pins[package]]) for _, interval in known}
         ends = {release: {id_ for id_, interval in known if release in interval} for release in firsts}
         chosen[package] = min(ends, key=lambda version: (-len(ends[version]), version))
     return chosen
@@ -98,25 +108,32 @@ def _first_release(interval: Interval) -> Version:
 
 def _ends(one: Assessment, releases: Mapping[str, Version]) -> bool:
     """Return whether a failure is known to be absent from releases of some packages, whatever the others are."""
-    return any(
-        all(part.package in releases and releases[part.package] in part.interval for part in together)
-        for together in one.newer
-    )
+    return any(all(_has(releases, part) for part in together) for together in one.newer)
+
+
+def _has(releases: Mapping[str, Version], part: Releases) -> bool:
+    return part.package in releases and releases[part.package] in part.interval
 
 
 def _next_packages(
-    waiting: Sequence[Assessment], lowest: Mapping[str, Version], upgraded: Mapping[str, Version]
+    waiting: Sequence[Assessment], lowest: Mapping[str, Version], known: Mapping[str, Version]
 ) -> tuple[str, ...]:
-    """Return the fewest packages with whose new releases another failure ends; of equally many, the most effective."""
+    """Return the fewest packages with whose new releases another failure ends; of equally many, the most effective.
+
+    Args:
+        waiting: the failures.
+        lowest: the new release of each package.
+        known: the releases that are present or upgraded to.
+    """
     groups = {
-        tuple(part.package for part in together if part.package not in upgraded)
+        tuple(part.package for part in together if not _has(known, part))
         for one in waiting
         for together in one.newer
-        if all(lowest[part.package] in part.interval for part in together)
+        if all(_has(lowest, part) for part in together)
     }
 
     def effect(group: tuple[str, ...]) -> int:
-        candidate = {**upgraded, **{package: lowest[package] for package in group}}
+        candidate = {**known, **{package: lowest[package] for package in group}}
         return sum(_ends(one, candidate) for one in waiting)
 
     return min(groups, key=lambda group: (len(group), -effect(group), group))

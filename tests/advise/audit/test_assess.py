@@ -226,3 +226,26 @@ def test_evidence_is_what_was_measured_and_what_is_only_documented(
     repro = replace(BOTH, devices=(CPU, CUDA))
     of = subject(lightning="2.2", torch="2.7")
     assert found(repro, of, {measurement.unit: measurement for measurement in evidence}).evidence == summary
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    ("versions", "status"),
+    [
+        ({"accelerate": "1.15.0"}, "possible"),
+        ({"accelerate": "1.0"}, "affected"),
+        ({"accelerate": "1.15.0", "bitsandbytes": "0.44"}, "affected"),
+        ({"accelerate": "1.15.0", "bitsandbytes": "0.48"}, "clear"),
+    ],
+)
+def test_an_unlisted_package_does_not_make_a_failure_certain(
+    versions: dict[str, str], status: str, complete: bool
+) -> None:
+    of = subject(complete, **versions, lightning="2.6.1", torch="2.9.0")
+    assert found(load().find("RPR-0002"), of).status == status
+
+
+def test_the_absence_that_alone_decides_is_certain() -> None:
+    repro = factories.repro(packages=("torch",), affected=factories.conditions("torch<2.11", "no lightning>=2.5.5"))
+    assert found(repro, subject(True, torch="2.10")).status is AuditStatus.AFFECTED
+    assert found(repro, subject(torch="2.10", lightning="2.6")).status is AuditStatus.CLEAR

@@ -246,6 +246,24 @@ def test_other_files_are_refused(name: str) -> None:
             read_source(written(name, "["))
 
 
+@pytest.mark.parametrize("text", ["lightning=2.4.0", "torch==2.4.1\nlightning = 2.4.0  # ours", "lightning=2.4.0 ; x"])
+def test_a_pin_with_one_equals_sign_is_refused(text: str) -> None:
+    file = written("requirements.txt", f"{text}\n")
+    line = text.count("\n") + 1
+    with pytest.raises(
+        ReprosError, match=rf"^requirements\.txt:{line}: 'lightning=2\.4\.0' .* 'lightning==2\.4\.0'\.$"
+    ):
+        read_source(file)
+    with pytest.raises(ReprosError, match=rf"^requirements\.txt:{line}: "):
+        read_source(written("more-requirements.txt", "-r requirements.txt\nnumpy\n"))
+
+
+def test_other_lines_that_are_no_requirements_are_noted() -> None:
+    text = "torch==2.4.1\n-e .\n--find-links=2.4\nhttps://example.org/a.whl?x=1\nlightning 2.4.0\n"
+    assert "torch" in read_source(written("requirements.txt", text)).constraints
+    assert read_source(written("log.txt", "a log\nbatch=32\nlr=0.1\ntorch\n")).unparsed
+
+
 def test_a_file_that_is_not_text_is_refused(here: Path) -> None:
     (here / "requirements.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ReprosError, match=r"^requirements\.txt .*UTF-8"):

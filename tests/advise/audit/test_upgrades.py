@@ -102,3 +102,14 @@ def test_an_audit_of_the_new_releases_lacks_the_failures_and_no_smaller_set_of_p
     for fewer in combinations(chosen, len(chosen) - 1):
         assert ended & affected(pinned(of, fewer)).keys(), "each of them is needed"
     assert all(one.lowest > Version("0") for upgrade in chosen for one in upgrade.releases)
+
+
+def test_a_release_that_is_present_already_is_kept_and_none_is_lowered() -> None:
+    together = repro("RPR-0001", "accelerate<1.13 or no bitsandbytes>=0.48", packages=("accelerate",))
+    newest = subject(accelerate="1.15.0", bitsandbytes="0.44")
+    assert upgrades(newest, together) == [("bitsandbytes 0.44 -> 0.48", 1, ())]
+    assert upgrades(subject(accelerate="1.15.0"), together) == []
+    between = repro("RPR-0002", "lightning<2.0.8 or lightning>=2.1")
+    assert upgrades(subject(lightning="2.4"), between) == []
+    alone = repro("RPR-0003", "bitsandbytes<0.50", packages=("bitsandbytes",))
+    assert upgrades(newest, together, alone) == [("bitsandbytes 0.44 -> 0.50", 2, ())]

@@ -24,6 +24,10 @@ _EXPECTED = (
 )
 _OF_REQUIREMENTS = ("*requirements*", "*constraints*", "*.in")
 """Names of files that are requirements if one of their lines is."""
+_ONE_EQUALS = re.compile(
+    r"^(?P<place>.+:\d+): '(?P<name>[A-Za-z0-9][\w.-]*(?:\[[^]]*\])?)\s*=\s*(?P<release>\d[^='\s]*)"
+)
+"""A sentence on a line that is no requirement for want of one `=`."""
 _CONTENT = re.compile(r"^\s*[^#\s]", re.MULTILINE)
 """A line that is no comment."""
 
@@ -55,7 +59,10 @@ def _read(file: Path, find_releases: FindReleases | None) -> Subject:
     subject = reader(file)
     number = sum(map(len, subject.constraints.values()))
     is_named = any(fnmatchcase(file.name, pattern) for pattern in _OF_REQUIREMENTS)
-    if kind != REQUIREMENTS or (number and (is_named or len(subject.unparsed) <= number)):
+    is_requirements = kind == REQUIREMENTS and (is_named or len(subject.unparsed) <= number)
+    if is_requirements:
+        _refuse_one_equals(subject)
+    if kind != REQUIREMENTS or (number and is_requirements):
         return subject
     # Most lines are no requirements: an issue, or the environment block of one.
     stated = read_stated(file, find_releases) if find_releases else None
@@ -63,6 +70,13 @@ def _read(file: Path, find_releases: FindReleases | None) -> Subject:
         first = f" ({subject.unparsed[0]})" if subject.unparsed else ""
         raise ReprosError(f"no line of {file} is a requirement or states a release{first}; expected {_EXPECTED}.")
     return stated or subject
+
+
+def _refuse_one_equals(subject: Subject) -> None:
+    """Refuse requirements with a line such as `lightning=2.4.0`, whose package an audit would not compare."""
+    for match in filter(None, map(_ONE_EQUALS.match, subject.unparsed)):
+        given, meant = (f"{match['name']}{equals}{match['release']}" for equals in ("=", "=="))
+        raise ReprosError(f"{match['place']}: {given!r} is not a requirement; write '{meant}'.")
 
 
 def read_piped(raw: bytes, find_releases: FindReleases | None = None) -> Subject:

@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from repros.advise.audit.markers import can_hold
 from repros.advise.audit.subject import Constraint, Location
 from repros.model.errors import ReprosError
 from repros.model.packages import format_requirement
@@ -54,6 +55,11 @@ def exact_constraint(version: str, location: Location, marker: str = "") -> Cons
         return Constraint(version, location, Version(version), marker=marker)
     except InvalidVersion:
         return Constraint(version, location, marker=marker)
+
+
+def leave_out_foreign(constraints: Iterable[tuple[str, Constraint]]) -> Iterator[tuple[str, Constraint]]:
+    """Yield the constraints without those whose marker never holds: `; sys_platform == "win32"`."""
+    return ((name, constraint) for name, constraint in constraints if can_hold(constraint.marker) is not False)
 
 
 def group_by_package(constraints: Iterable[tuple[str, Constraint]]) -> dict[str, tuple[Constraint, ...]]:

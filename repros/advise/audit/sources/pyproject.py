@@ -16,6 +16,7 @@ from repros.advise.audit.sources.parsing import (
     find_line,
     group_by_package,
     is_excessive,
+    leave_out_foreign,
     quote,
     range_constraint,
     read_toml,
@@ -51,7 +52,8 @@ def read_pyproject(file: Path) -> Subject:
     if python := _requires_python(project):
         location = Location(str(file), find_line(text, "requires-python"))
         constraints.append(("python", range_constraint(python, location)))
-    return Subject(str(file), group_by_package(constraints), complete=False, unparsed=tuple(unparsed))
+    packages = group_by_package(leave_out_foreign(constraints))
+    return Subject(str(file), packages, complete=False, unparsed=tuple(unparsed))
 
 
 def _parse(text: str) -> Requirement:

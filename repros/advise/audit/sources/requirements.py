@@ -10,7 +10,14 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pip_requirements_parser import RequirementsFile
 
-from repros.advise.audit.sources.parsing import group_by_package, is_excessive, quote, range_constraint, read_text
+from repros.advise.audit.sources.parsing import (
+    group_by_package,
+    is_excessive,
+    leave_out_foreign,
+    quote,
+    range_constraint,
+    read_text,
+)
 from repros.advise.audit.subject import Constraint, Location, Subject
 from repros.model.errors import ReprosError
 
@@ -24,11 +31,16 @@ def read_requirements(file: Path) -> Subject:
     """Parse a file and its includes, each once.
 
     Raises:
-        ReprosError: an included file cannot be read, or the parser fails.
+        ReprosError: an included file cannot be read, the parser fails, or every line is for other platforms.
     """
     reading = _Reading(file)
     constraints = list(reading.constraints(file, is_constraint=False))
-    return Subject(str(file), group_by_package(constraints), complete=False, unparsed=tuple(reading.unparsed))
+    packages = group_by_package(leave_out_foreign(constraints))
+    if constraints and not packages:
+        raise ReprosError(
+            f"{file} has no requirement for Linux with Python 3.11 or newer; expected those of the machine that trains."
+        )
+    return Subject(str(file), packages, complete=False, unparsed=tuple(reading.unparsed))
 
 
 @dataclass
