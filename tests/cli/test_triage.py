@@ -94,11 +94,11 @@ def test_the_fix_of_a_log_has_no_value_of_the_documented_script(repros: Command,
     (here / "eval.log").write_text(
         "_pickle.UnpicklingError: Weights only load failed. In PyTorch 2.6, we changed the default value of the "
         "`weights_only` argument in `torch.load` from `False` to `True`.\n"
-        "\tWeightsUnpickler error: Unsupported global: GLOBAL mylib.state.Progress was not an allowed global by default."
+        "\tWeightsUnpickler error: Unsupported global: GLOBAL mylib.Progress was not an allowed global by default."
     )
     answer = json.loads(repros("eval.log", "--json")[1])
     assert answer["id"] == "RPR-0180"
-    assert "torch.serialization.add_safe_globals([mylib.state.Progress])" in answer["sections"]["or"]
+    assert "torch.serialization.add_safe_globals([mylib.Progress])" in answer["sections"]["or"]
     assert answer["sections"]["fix"] == ["torch.load(..., weights_only=False), for a trusted file"]
     assert "ARGS" not in json.dumps(answer)
     documented = json.loads(repros("RPR-0180", "--json")[1])

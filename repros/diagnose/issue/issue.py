@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from repros.diagnose.issue.blocks import find_blocks, find_sections, without_quotes
+from repros.diagnose.issue.blocks import find_blocks, find_sections, without_frames, without_quotes
 from repros.diagnose.issue.code import IssueCode, find_code
 from repros.diagnose.issue.launch import Gpus, Launch, find_gpus, find_launch
 from repros.diagnose.issue.printed import Printed, find_printed, is_expected
@@ -76,7 +76,7 @@ def read_issue(text: str, block: int | None = None) -> Issue:
     first = next((line for line in text.split("\n") if line.strip()), "")
     title = first.lstrip("# ").strip() if first.startswith("# ") else ""
     prose = [section for section in sections if not is_expected(section.heading)]
-    seen = "\n\n".join(section.text for section in prose if section.text)
+    seen = "\n\n".join(filter(None, (without_frames(section.text) for section in prose)))
     return Issue(
         title=title,
         code=code,
