@@ -18,9 +18,12 @@ from repros.diagnose.match.failures import LogFailure
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import LogLines
 from repros.engine.source import PROBLEMS
+from repros.model import Raised
 from repros.model.errors import ReprosError
 from repros.model.packages import canonical_name
 
+MESSAGE = re.compile(r"(?<![\w.])(?P<message>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ?(?=\S)[^`\n]{3,400})")
+"""An exception's class and message within a sentence, to the end of its quote or line."""
 _HANG = re.compile(
     r"\b(?:hang(?:s|ing)?|hung|(?:gets?|is|are|be|being|stays?) stuck|deadlock\w*|freez(?:es|ing)|frozen"
     r"|never (?:returns|finishes|ends|terminates))\b",
@@ -51,6 +54,13 @@ class Issue:
     """The other prose."""
     is_hang: bool = False
     """Whether its title or its prose reports a program that does not end."""
+
+    @property
+    def title_error(self) -> Raised | None:
+        """The exception that its title quotes, without frames; None if it quotes none."""
+        found = MESSAGE.search(self.title)
+        kind, _, message = found["message"].partition(":") if found else ("", "", "")
+        return Raised(kind, (), message.strip().rstrip("`*\"'"), ()) if kind else None
 
     @property
     def python(self) -> str | None:
