@@ -90,6 +90,21 @@ def test_the_fix_has_the_words_of_the_log(repros: Command, inputs: Path) -> None
     assert "torch.serialization.add_safe_globals([omegaconf.dictconfig.DictConfig])" in answer["sections"]["or"]
 
 
+def test_the_fix_of_a_log_has_no_value_of_the_documented_script(repros: Command, here: Path) -> None:
+    (here / "eval.log").write_text(
+        "_pickle.UnpicklingError: Weights only load failed. In PyTorch 2.6, we changed the default value of the "
+        "`weights_only` argument in `torch.load` from `False` to `True`.\n"
+        "\tWeightsUnpickler error: Unsupported global: GLOBAL mylib.Progress was not an allowed global by default."
+    )
+    answer = json.loads(repros("eval.log", "--json")[1])
+    assert answer["id"] == "RPR-0180"
+    assert "torch.serialization.add_safe_globals([mylib.Progress])" in answer["sections"]["or"]
+    assert answer["sections"]["fix"] == ["torch.load(..., weights_only=False), for a trusted file"]
+    assert "ARGS" not in json.dumps(answer)
+    documented = json.loads(repros("RPR-0180", "--json")[1])
+    assert "- return torch.load(save(args=ARGS))" in documented["sections"]["fix"]
+
+
 def test_both_spellings_are_the_same_command(repros: Command, inputs: Path) -> None:
     assert inputs.is_dir()
     assert repros("triage", "device.log") == repros("device.log")

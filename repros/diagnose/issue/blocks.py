@@ -8,13 +8,19 @@ from dataclasses import dataclass
 
 _QUOTE = re.compile(r"^ {0,3}>(?!>) ?", re.MULTILINE)
 """The prefix of a quoted line, as opposed to a prompt of Python."""
-_FENCE = re.compile(r"^\s*(?P<fence>`{3,}|~{3,})\s*(?P<word>[\w+.-]*)")
+_FENCE = re.compile(r"^\s*(?P<fence>`{3,}|~{3,}(?!~*\^))\s*(?P<word>[\w+.-]*)")
 _HEADING = re.compile(
     r"^ {0,3}(?:#{1,6}\s+(?P<hashes>\S.*)|\*\*(?P<bold>[^*\n]{2,80})\*\*:?|__(?P<lines>[^_\n]{2,80})__:?)\s*$"
 )
 _UNDERLINE = re.compile(r"^ {0,3}(?:={3,}|-{3,})\s*$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?(?:details|summary|b|br|p|h\d|code|pre|kbd|sub|sup)\b[^<>\n]{0,80}>", re.IGNORECASE)
+_FRAME = re.compile(r"^.{0,60}?File \"[^\"\n]{1,300}\", line \d+(?:, in \S+)?\s*$")
+_NOT_CODE = re.compile(
+    r"^.{0,60}?(?:File \"[^\"\n]{1,300}\", line \d|(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Warning)\b)|^\s*$"
+)
+"""What follows a frame whose line of code was not printed."""
+_MARKS = re.compile(r"^\W*[~^]+\s*$")
 FENCE = "```"
 """A line that ends any code."""
 
@@ -93,6 +99,24 @@ def find_sections(markdown: str) -> list[Section]:
         elif line != FENCE and not _UNDERLINE.match(line):
             lines.append(line)
     return [*sections, Section(heading, "\n".join(lines).strip())]
+
+
+def without_frames(text: str) -> str:
+    """Return a text without the frames of Python's tracebacks and their lines of code, which report nothing."""
+    kept, is_after, indent = list[str](), False, 0
+    for line in text.split("\n"):
+        if _FRAME.match(line):
+            is_after, indent = True, _indent(line)
+        elif is_after and not _NOT_CODE.match(line):
+            is_after = _indent(line) > indent  # else a paste has lost its indentation: one line is code
+        elif not _MARKS.match(line):
+            kept.append(line)
+            is_after = False
+    return "\n".join(kept)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _heading(line: str) -> str:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from repros.diagnose.issue.blocks import find_blocks, find_sections, without_quotes
+from repros.diagnose.issue.blocks import find_blocks, find_sections, without_frames, without_quotes
 from repros.diagnose.issue.code import IssueCode, find_code
 from repros.diagnose.issue.launch import Gpus, Launch, find_gpus, find_launch
 from repros.diagnose.issue.printed import Printed, find_printed, is_expected
@@ -18,9 +18,12 @@ from repros.diagnose.match.failures import LogFailure
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import LogLines
 from repros.engine.source import PROBLEMS
+from repros.model import Raised
 from repros.model.errors import ReprosError
 from repros.model.packages import canonical_name
 
+MESSAGE = re.compile(r"(?<![\w.])(?P<message>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ?(?=\S)[^`\n]{3,400})")
+"""An exception's class and message within a sentence, to the end of its quote or line."""
 _HANG = re.compile(
     r"\b(?:hang(?:s|ing)?|hung|(?:gets?|is|are|be|being|stays?) stuck|deadlock\w*|freez(?:es|ing)|frozen"
     r"|never (?:returns|finishes|ends|terminates))\b",
@@ -53,6 +56,13 @@ class Issue:
     """Whether its title or its prose reports a program that does not end."""
 
     @property
+    def title_error(self) -> Raised | None:
+        """The exception that its title quotes, without frames; None if it quotes none."""
+        found = MESSAGE.search(self.title)
+        kind, _, message = found["message"].partition(":") if found else ("", "", "")
+        return Raised(kind, (), message.strip().rstrip("`*\"'"), ()) if kind else None
+
+    @property
     def python(self) -> str | None:
         """The release of Python; None if the issue does not state it."""
         return next(iter(self.versions.get("python", ())), None)
@@ -76,7 +86,7 @@ def read_issue(text: str, block: int | None = None) -> Issue:
     first = next((line for line in text.split("\n") if line.strip()), "")
     title = first.lstrip("# ").strip() if first.startswith("# ") else ""
     prose = [section for section in sections if not is_expected(section.heading)]
-    seen = "\n\n".join(section.text for section in prose if section.text)
+    seen = "\n\n".join(filter(None, (without_frames(section.text) for section in prose)))
     return Issue(
         title=title,
         code=code,

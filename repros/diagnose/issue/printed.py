@@ -21,6 +21,17 @@ _COMMENT = re.compile(
 )
 _OUTPUT_COMMENT = re.compile(r"^\s*#\s*(?:prints?|outputs?|result|>>>?|=>|->)[: ]+(?P<output>\S.*)$", re.IGNORECASE)
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In \[\d+\]:)(?: |$)")
+_SHELL_PROMPT = re.compile(
+    r"""\s*(?:\([\w./-]{1,60}\)\s*)*                                # environments
+    (?:
+        \[[^\]\n]{0,60}@[^\]\n]{0,80}\]\s*[$#%]
+      | [\w.-]{1,40}@[\w.-]{1,60}:[^\n]{0,100}?[$#%]
+      | \$
+      | PS[ ][A-Z]:[^\n>]{0,100}>
+    )(?:[ ]|$)""",
+    re.VERBOSE,
+)
+"""A line of a shell: `(env) [q@s]$ python x.py`, `$ python x.py`, `q@s:~/x# ls`."""
 _OUT = re.compile(r"^Out\[\d+\]: ?")
 _INLINE = re.compile(r"`(?P<code>[^`\n]{1,120})`")
 _AFTER = re.compile(r"\W{0,3}(?:is|was|were|are|would be) (?:the )?(?:expected|correct|right|true)\b")
@@ -62,7 +73,7 @@ def _of_blocks(blocks: Sequence[Block]) -> Iterator[tuple[str, bool]]:
         if block.word.lower() in _SHELL or is_environment(block):
             continue
         lines = _of_code(block.lines) if is_code else block.lines
-        yield from ((line, is_wanted or _is_wanted(line)) for line in lines)
+        yield from ((line, is_wanted or _is_wanted(line)) for line in lines if not _SHELL_PROMPT.match(line))
 
 
 def _of_code(lines: Sequence[str]) -> Iterator[str]:

@@ -33,6 +33,8 @@ _PREFIX = re.compile(
     | (?P<service>[a-zA-Z][\w.-]{{0,60}}-\d{{1,4}})[ ]{{1,12}}\|(?:[ ]|$)  # docker compose
     | \((?P<actor>\w{{1,80}}[ ]pid=\d{{1,9}})(?:,[ ]ip=[\w.:]{{1,60}})?\)[ ]?  # Ray
     | \[(?P<pod>pod/[^\]\s]{{1,200}})\][ ]?                             # kubectl logs --prefix
+    | (?!\[(?:{_LEVELS})\])                                             # docker's raw stream, with a byte of its own
+      \[(?P<container>[A-Za-z][\w.-]{{0,60}})\][ ].?(?=\d{{4}}-\d\d-\d\dT\d\d:)
     | >(?=[> ]|$)[ ]?                                                   # a quotation in Markdown or an email
     | (?P<logger>
           \[?\d{{4}}[-/]\d\d[-/]\d\d[T_ ]{_CLOCK}(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?(?:[ ]-(?=[ ]))?:?(?:[ ]|$)

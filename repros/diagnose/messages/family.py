@@ -76,8 +76,9 @@ class MessageFamily:
 
         Args:
             class_name: the last name of the exception's class; empty if unknown.
-            message: the message.
+            message: the message; of an exception without one, the class is searched.
         """
+        message = message or class_name
         if self.classes and class_name and class_name not in self.classes:
             return None
         for pattern, literal in zip(self.patterns, self.literals, strict=True):

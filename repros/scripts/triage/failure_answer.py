@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from repros.diagnose.match.hints import Hints
 from repros.diagnose.match.user_frames import UserFrame
 from repros.engine.seen_releases import seen_releases
+from repros.engine.source import parse
 from repros.engine.variant_diff import variant_diff
 from repros.model import Repro, Role, Variant
 from repros.model.affected import affected_text
@@ -73,7 +76,10 @@ def fix_sections(
         return
     filled = dict(_filled_fixes(hints, message))
     first, *others = sorted(variants, key=lambda variant: (variant.name != "fixed", variant.name not in filled))
-    if lines := [filled[first.name]] if first.name in filled else _diff_lines(repro, first):
+    lines = [filled[first.name]] if first.name in filled else _diff_lines(repro, first)
+    if message and _names_constant(repro, lines):  # a user with a log has other values
+        lines = []
+    if lines:
         yield Section("fix", tuple(lines), is_code=True, most_lines=_MOST_CODE)
     else:
         yield Section("fix", (_about(repro, first),), most_lines=2)
@@ -115,6 +121,18 @@ def _diff_lines(repro: Repro, variant: Variant) -> list[str]:
     if needs and len(body[-1]) + len(note) <= _LONGEST_CODE:
         body[-1] += note
     return body
+
+
+def _names_constant(repro: Repro, lines: Iterable[str]) -> bool:
+    """Return whether lines of a failure's script name a value that the script has defined at its top level."""
+    words = set(re.findall(r"\w+", "\n".join(lines)))
+    return bool(words) and not words.isdisjoint(_constants(repro.path))
+
+
+def _constants(script: Path) -> Iterator[str]:
+    for node in parse(script.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign):
+            yield from (name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
 def _dedented(lines: Iterable[str]) -> list[str]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.issue import Issue
 from repros.diagnose.issue.conditions import Conditions, fit_command
+from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.symptoms import ReportedSymptom, find_symptom, possible_causes, rank_by_words
 from repros.engine.source import PROBLEMS
 from repros.model import Repro
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.kind import Document
-from repros.scripts.triage.quoted import MESSAGE
 from repros.scripts.triage.report import Report
 from repros.scripts.triage.script_answer import uses_section
 from repros.scripts.triage.script_uses import FailureUses, Resemblance, find_resemblances, read_uses

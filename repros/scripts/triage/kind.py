@@ -18,6 +18,8 @@ from repros.model.errors import ReprosError
 STDIN = Path("-")
 _ID = r"(?:[a-zA-Z][a-zA-Z0-9]*-)?[0-9]{1,4}"
 _EXCEPTION = r"(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)\b:?"
+_MESSAGE = r"\s*(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Warning|Interrupt|Invalid):(?:\s|$)"
+"""What a message begins with: an exception's class and a colon."""
 _URL = r"https?://(?:www\.)?(?P<host>[^/]+)/(?P<repository>[^/]+/[^/]+)/(?:issues|pull)/(?P<number>\d+)"
 _FILE_NAME = r"[/\\]|\.(?:py|log|txt|md|toml|lock|out|err|ipynb|json|ya?ml|in)$"
 _REQUIREMENT = (
@@ -105,14 +107,15 @@ def recognise(words: Sequence[str], read_stdin: Callable[[], bytes]) -> Input:
         if found is not None:
             return found
     absent = [word for word in words if word != "-" and not _exists(word)]
-    if missing := next((word for word in absent if re.search(_FILE_NAME, word)), ""):
+    is_message = re.match(_MESSAGE, " ".join(words)) is not None  # a message may name files
+    if missing := next((word for word in absent if re.search(_FILE_NAME, word) and not is_message), ""):
         raise ReprosError(_missing_text(missing, words))
     if any(word != "-" and Path(word).is_file() for word in words if _exists(word)):
         raise ReprosError(f"{absent[0]!r} is no file, and other words are; give files, or words alone.")
     if all(re.fullmatch(_ID, word) for word in words):
         return Input(InputKind.ID, words=tuple(words))
     text = " ".join(words)
-    if "\n" in text or re.match(_EXCEPTION, text) or any(" " in word for word in words):
+    if "\n" in text or is_message or re.match(_EXCEPTION, text) or any(" " in word for word in words):
         return Input(_kind_of_text(text), (Document("the message", text.encode("utf-8", "replace")),), words=(text,))
     return Input(InputKind.WORDS, words=tuple(words))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from repros.diagnose.issue.issue import MESSAGE
 from repros.scripts.triage.kind import Input
 
-MESSAGE = re.compile(r"(?<![\w.])(?P<message>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ?(?=\S)[^`\n]{3,400})")
-"""An exception's class and message within a sentence, to the end of its quote or line."""
 _MOST_CONTINUED = 3
 _QUOTES = {"\u201c": "\u201d", "'": "'", '"': '"', "*": "*"}
 _FENCE = re.compile(r"^\s*(?:```|~~~)")

@@ -9,10 +9,10 @@ from functools import cached_property
 
 from repros.diagnose.issue import Issue, read_issue
 from repros.diagnose.issue.conditions import Conditions, read_conditions
+from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.messages import PossibleCause
 from repros.diagnose.messages.family import Cause
 from repros.scripts.triage.kind import Document
-from repros.scripts.triage.quoted import MESSAGE
 
 _LONG_WORD = re.compile(r"[a-z]{6,}")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")

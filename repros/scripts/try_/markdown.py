@@ -36,7 +36,7 @@ def _lines(task: Task, runs: Sequence[ScriptRun], command: str, found: str) -> I
     options = task.options
     device = f"{options.gpus} simulated GPUs" if options.gpus else "CPU"
     ranks = f", {options.ranks} ranks" if options.ranks > 1 else ""
-    yield f"The script of this issue ({task.script.origin}), run by {_PROJECT} {__version__} on {device}{ranks}:"
+    yield f"The script of this issue{_location(task)}, run by {_PROJECT} {__version__} on {device}{ranks}:"
     yield ""
     yield "| releases | ended | compared with the report |"
     yield "|---|---|---|"
@@ -45,7 +45,34 @@ def _lines(task: Task, runs: Sequence[ScriptRun], command: str, found: str) -> I
         compared = run.comparison.agreement.value if run.comparison else ""
         yield f"| {versions} (Python {run.environment.python_version}) | {_ending(run)} | {_bold(compared)} |"
     yield ""
-    yield " ".join(filter(None, [found or _change(ran), f"Again: {code(command)}"]))
+    yield " ".join(filter(None, [found or _change(ran), _not_run(task, ran), f"Again: {code(command)}"]))
+
+
+def _location(task: Task) -> str:
+    """Return ` (block 1 of 2 of the issue)`, and nothing of the file in which it was saved here."""
+    stated = task.issue.code if task.issue else None
+    return f" ({stated.location} of the issue)" if stated else ""
+
+
+def _not_run(task: Task, runs: Sequence[ScriptRun]) -> str:
+    """Return the releases that the issue states and no run had; empty if there are none."""
+    missing = []
+    for name, (release, *_) in (task.issue.versions if task.issue else {}).items():
+        had = [one for run in runs if (one := _release_of(run, name))]
+        is_python = name == "python"  # its patch releases differ in nothing that is reported
+        wanted = ".".join(release.split(".")[:2]) if is_python else release
+        if had and not any(_is_of(wanted, one) for one in had):
+            missing.append(f"{'Python' if is_python else name} {release}")
+    return f"Not run, though the issue has it: {', '.join(missing)}." if missing else ""
+
+
+def _release_of(run: ScriptRun, name: str) -> str:
+    return run.environment.python_version if name == "python" else run.versions.get(name, "")
+
+
+def _is_of(stated: str, release: str) -> bool:
+    """Return whether a release is the stated one, or one of it: 3.11.4 is of 3.11, and 2.6.0+cpu of 2.6.0."""
+    return f"{release.partition('+')[0]}.".startswith(f"{stated.partition('+')[0]}.")
 
 
 def _bold(text: str) -> str:

@@ -11,7 +11,7 @@ from repros.diagnose.issue import Issue
 from repros.engine.signature import normalise
 from repros.model import Raised
 from repros.scripts.try_.outcome import Link, ScriptOutcome, Status
-from repros.scripts.try_.reported_output import compare_output
+from repros.scripts.try_.reported_output import compare_output, tells
 
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FEWEST_WORDS = 3
@@ -73,9 +73,10 @@ def compare_with_issue(issue: Issue, outcome: ScriptOutcome, output: Iterable[st
 
 
 def _reported(issue: Issue) -> list[Raised]:
-    """Return the exceptions of an issue, the last of each chain first, without warnings."""
+    """Return the exceptions of an issue, the last of each chain first, without warnings, then that of its title."""
     chains = ([link.raised for link in failure.links if link.has_class] for failure in issue.failures)
-    return [raised for chain in chains for raised in reversed(chain) if not raised.type.endswith("Warning")]
+    logged = [raised for chain in chains for raised in reversed(chain) if not raised.type.endswith("Warning")]
+    return [*logged, *([issue.title_error] if issue.title_error else [])]
 
 
 def _compare_exception(issue: Issue, outcome: ScriptOutcome) -> Comparison:
@@ -89,8 +90,11 @@ def _compare_exception(issue: Issue, outcome: ScriptOutcome) -> Comparison:
     if open_ := next((raised for raised in reported for link in outcome.chain if _may_be_same(raised, link)), None):
         like = _sentence(open_.type, open_.message)
         return Comparison(Agreement.NOT_COMPARED, f"{seen}, like {like} in the issue, but maybe another")
-    if not reported and not issue.is_hang and not issue.printed.seen:
-        return Comparison(Agreement.NOT_COMPARED, f"{seen}, and the issue has neither a traceback nor an output")
+    if any(_is_titled(issue.title, link.message) for link in outcome.chain):
+        return Comparison(Agreement.AS_REPORTED, f"{seen}, as in the title")
+    if not reported and not issue.is_hang and not any(map(tells, issue.printed.seen)):
+        problem = "and the issue has neither a traceback nor an output that this run could differ from"
+        return Comparison(Agreement.NOT_COMPARED, f"{seen}, {problem}")
     return Comparison(Agreement.NOT_AS_REPORTED, f"{seen} where the issue has {_what(issue)}")
 
 
@@ -105,7 +109,26 @@ def _is_same(raised: Raised, link: Link) -> bool:
         return is_equal and _is_same_place(raised.frames, link.frames)
     if raised.type.endswith("AssertionError"):  # its numbers are what is reported
         return is_equal
+    first = _first_line(raised.message)
+    if _says_something(first) and first == _first_line(link.message):
+        return True
     return is_equal or (_is_alike(one, other) and _is_same_place(raised.frames, link.frames))
+
+
+def _first_line(message: str) -> str:
+    """Return a message up to its first line's end; a line that ends with a colon says nothing without the next."""
+    taken = list[str]()
+    for line in filter(str.strip, message.split("\n")):
+        taken.append(line)
+        if not line.rstrip().endswith(":"):
+            break
+    return " ".join(normalise(" ".join(taken)).split())
+
+
+def _is_titled(title: str, message: str) -> bool:
+    """Return whether an issue's title has the first line of a message."""
+    first, flat = _first_line(message), " ".join(normalise(title).split())
+    return len(first) >= _SHORTEST_PART and first in flat
 
 
 def _is_alike(one: str, other: str) -> bool:
@@ -185,7 +208,8 @@ def _what(issue: Issue) -> str:
         return _sentence(reported[0].type, reported[0].message)
     if issue.is_hang:
         return "a hang"
-    return f"the output {_cut(issue.printed.seen[0])}" if issue.printed.seen else "no exception"
+    seen = next(filter(tells, issue.printed.seen), "")
+    return f"the output {_cut(seen)}" if seen else "no exception"
 
 
 def _sentence(kind: str, message: str) -> str:

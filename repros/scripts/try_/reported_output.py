@@ -47,13 +47,13 @@ def compare_output(printed: Printed, output: Iterable[str]) -> OutputComparison:
     for line, _ in zip(output, range(_MOST_LINES), strict=False):
         by_words.setdefault(_words(line), {})[" ".join(line.split())] = None
     equal, different, expected = "", ("", ""), ""
-    for seen in filter(_tells, printed.seen):
+    for seen in filter(tells, printed.seen):
         lines = [*by_words.get(_words(seen), ())]
         if found := next((line for line in lines if _agree(line, seen)), ""):
             equal = equal or found
         elif lines and not different[0]:
             different = (lines[0], seen)
-    for wanted in filter(_tells, printed.expected):
+    for wanted in filter(tells, printed.expected):
         expected = expected or _find_line(by_words, wanted)
     return OutputComparison(equal, different, expected)
 
@@ -67,7 +67,7 @@ def _words(line: str) -> str:
     return _NUMBER.sub("#", " ".join(line.split()))
 
 
-def _tells(line: str) -> bool:
+def tells(line: str) -> bool:
     """Return whether a line has a number that not every output has."""
     return not _VARIES.search(line) and any(map(_is_rare, _NUMBER.findall(line)))
 

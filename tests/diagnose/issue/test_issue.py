@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repros.diagnose.issue import Issue, Launch, read_issue
+from repros.diagnose.issue.symptoms import find_symptom
 from repros.model.errors import ReprosError
 
 TORCHMETRICS = """\
@@ -257,3 +258,37 @@ def test_any_text_is_read(text: str) -> None:
     assert issue.launch.ranks is None or issue.launch.ranks > 0
     assert not {*issue.printed.seen} & {*issue.printed.expected}
     assert all(versions for versions in issue.versions.values())
+
+
+FRAMES = """\
+The second epoch fails:
+
+  File "/srv/app/fit.py", line 4, in run
+    log.info("Using torch.compile(net), which may hang")
+             ~~~~~~~~^^^^^^^^^^^^^^^^^^^
+[rank1]:   File "/srv/app/net.py", line 9, in step
+[rank1]:     self.note("the loss is NaN",
+  File "/srv/app/last.py", line 2, in end
+OverflowError: too large
+
+All other epochs run.
+"""
+
+
+def test_a_frames_line_of_code_reports_nothing() -> None:
+    issue = read_issue(FRAMES)
+    assert issue.seen == "The second epoch fails:\n\nOverflowError: too large\n\nAll other epochs run."
+    assert not issue.is_hang
+    assert find_symptom(issue) is None
+
+
+def test_lines_that_have_lost_their_indentation_are_frames_too() -> None:
+    text = 'It fails.\nFile "a.py", line 4, in run\nnet = torch.compile(net)\nThe loss was fine before.'
+    assert read_issue(text).seen == "It fails.\nThe loss was fine before."
+
+
+@pytest.mark.parametrize("name", ["InductorError", "BackendCompilerFailed", "LoweringException"])
+def test_the_compilers_exception_without_its_end_is_a_failure_of_the_compiler(name: str) -> None:
+    found = find_symptom(read_issue(f"# {name} in the second step\n\nI call torch.compile once.\n"))
+    assert found is not None
+    assert found.symptom.title == "The compiler behind torch.compile failed on this program"

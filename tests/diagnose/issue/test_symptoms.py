@@ -37,6 +37,7 @@ SENTENCES = {
     "slow-compiled": "torch.compile recompiles in every step.",
     "slow": "Training is much slower on two GPUs.",
     "packing": "With packing=True the loss is higher.",
+    "compiler-failed": "After the upgrade the first step ends with an InductorError of the backend.",
     "compiled": "With torch.compile the output is another one.",
     "reward-constant": "In GRPO the reward stays at zero.",
     "masked-labels": "All labels are -100 with assistant_only_loss.",

@@ -293,3 +293,19 @@ def test_near_needs_most_of_the_rare_words() -> None:
     )
     assert [near.id for near in index.find("all momentum buffers were scattered")] == ["RPR-0012"]
     assert index.find("they were here") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch._inductor.exc.InductorError: LoweringException: ",
+        "torch._inductor.exc.InductorError: ",
+        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:",
+        "torch._inductor.exc.LoweringException: AttributeError: 'X' object has no attribute 'y'",
+    ],
+)
+def test_a_compilers_exception_without_its_end_is_one_of_the_compiler(text: str) -> None:
+    log = decode_lines(text.encode())
+    (explanation,) = explain(find_failures(log)[0], log)
+    assert explanation.family is not None
+    assert explanation.family.name == "compile-backend-failed"

@@ -68,6 +68,27 @@ def test_words(words: list[str], kind: InputKind) -> None:
     assert recognise(words, no_stdin).kind is kind
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["RuntimeError: Dataset scripts are no longer supported, but found librispeech.py"],
+        ["OSError: weights/tiny has no file named config.json"],
+        ["ValueError: no checkpoint is at ./runs/b/checkpoint-40"],
+        ["_pickle.UnpicklingError:", "cannot", "read", "model.json"],
+    ],
+)
+def test_a_message_may_end_with_a_files_name(words: list[str]) -> None:
+    given = recognise(words, no_stdin)
+    assert given.kind is InputKind.LOG
+    assert given.documents[0].raw.decode() == " ".join(words)
+
+
+@pytest.mark.parametrize("words", [["C:/runs/gone.log"], ["errors: gone.log", "x"], ["Errors/OSError:1/gone.log"]])
+def test_a_colon_alone_makes_no_message(words: list[str]) -> None:
+    with pytest.raises(ReprosError):
+        recognise(words, no_stdin)
+
+
 def test_folders(tmp_path: Path) -> None:
     dumps = write(tmp_path / "dumps", {0: content([entry(1)], {"0": [0, 1]})})
     assert recognise([str(dumps)], no_stdin).dumps == (dumps / "nccl_trace_rank_0",)

@@ -85,6 +85,8 @@ def test_the_release_that_repaired_it_is_found(triage: Triage) -> None:
     assert len(comment.out.splitlines()) == 8
     assert "| **as reported** |" in comment.out
     assert "It changes between tinylib 1.3 and 1.6." in comment.out
+    assert comment.out.startswith("The script of this issue (block 1 of 2 of the issue), run by")
+    assert "Not run" not in comment.out
 
 
 @pytest.mark.slow
@@ -96,6 +98,15 @@ def test_another_number_is_said_and_reduced_to_nothing(triage: Triage) -> None:
     assert ended.out.startswith("It does not do what is reported, on any of the releases that were run")
     assert "nothing to reduce" in ended.err
     assert not list(Path().glob("*.reduced.py"))
+
+
+@pytest.mark.slow
+def test_the_comment_names_a_release_of_the_issue_that_no_run_had(triage: Triage) -> None:
+    source = ISSUE.format(value=1, reported=RAISED)
+    Path("4711.md").write_text(source.replace("tinylib==1.3", "tinylib==1.3.7"))
+    shown = triage("4711.md", "--comment").out
+    assert "Not run, though the issue has it: tinylib 1.3.7." in shown
+    assert "4711" not in shown
 
 
 @pytest.mark.parametrize(

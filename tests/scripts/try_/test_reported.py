@@ -115,3 +115,47 @@ def test_hangs_and_signals() -> None:
 def test_an_issue_without_a_statement_agrees_with_nothing() -> None:
     for outcome in (CLEAN, raised("ValueError", ""), ScriptOutcome(Status.EXIT, "exit 1")):
         assert compared("It does not work.", outcome, "1.2345", "x")[0] is not AS
+
+
+SHAPES = "the two inputs have shapes that no broadcast joins"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["(env) [ann@node7]$ python pearson.py 1024", "$ python pearson.py --seed 1234", "ann@node7:~/x# ls -l 4096"],
+)
+def test_a_line_of_a_shell_is_no_output(prompt: str) -> None:
+    text = f"# It fails in the second step\n\n```\n{prompt}\n```\n"
+    assert read_issue(text).printed.seen == ()
+    agreement, reason = compared(text, raised("RuntimeError", SHAPES))
+    assert agreement is OPEN
+    assert prompt not in reason
+    titled = text.replace("It fails", f"RuntimeError: {SHAPES}, it fails")
+    assert compared(titled, raised("RuntimeError", SHAPES))[0] is AS
+
+
+def test_a_title_with_the_message_of_the_run_reports_it() -> None:
+    text = f"# Layer norm: {SHAPES}\n\nIt ends in the first step.\n"
+    assert compared(text, raised("RuntimeError", f"{SHAPES}\nwhile norm ran"))[0] is AS
+    assert compared(text, raised("RuntimeError", "no rows are left"))[0] is OPEN
+    titled = f"# ValueError: {SHAPES}\n\nIt ends in the first step.\n"
+    assert compared(titled, raised("KeyError", "'labels'"))[0] is NOT
+
+
+def test_a_message_that_agrees_up_to_its_first_line_is_as_reported() -> None:
+    last = f"ValueError: {SHAPES}\n  in the 2nd call of the function that has many other words to say here"
+    other = f"{SHAPES}\nset another flag for more information about what has happened before it"
+    assert compared(TRACEBACK.format(last=last), raised("ValueError", other))[0] is AS
+    assert compared(TRACEBACK.format(last=last), raised("KeyError", other))[0] is NOT
+
+
+def test_a_first_line_that_only_introduces_the_next_decides_nothing() -> None:
+    last = "BackendError: backend='b' raised this error:\nNotImplementedError: sparse rows"
+    other = raised("BackendError", "backend='b' raised this error:\nTypeError: dense columns have no name")
+    assert compared(TRACEBACK.format(last=last), other)[0] is not AS
+
+
+def test_an_output_that_differs_is_needed_to_say_that_a_run_is_not_as_reported() -> None:
+    ended = raised("ValueError", SHAPES)
+    assert compared("# It is wrong\n\n```\nstarting up\n```\n", ended)[0] is OPEN
+    assert compared("# It is wrong\n\n```\nR2 is -0.5\n```\n", ended)[0] is NOT
