@@ -10,6 +10,7 @@ from packaging.markers import InvalidMarker, Marker, UndefinedComparison, Undefi
 
 _OPTIONAL = re.compile(r"\b(?:extras?|group|dependency_groups|platform_release|platform_version)\b")
 """Names whose value is the user's choice or machine, so that no environment decides them."""
+_MICRO = re.compile(r"\b(?:python_full_version|implementation_version)\b")
 _LINUX = {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux"}
 _CPYTHON = {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
 _MACHINES = ("x86_64", "aarch64")
@@ -27,13 +28,14 @@ def can_hold(text: str) -> bool | None:
         return None
     try:
         marker = Marker(text)
-        return any(marker.evaluate(environment) for environment in _environments())
+        micros = _MICROS if _MICRO.search(text) else range(1)
+        return any(marker.evaluate(environment) for environment in _environments(micros))
     except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName):
         return None
 
 
-def _environments() -> Iterator[dict[str, str]]:
-    for micro in _MICROS:
+def _environments(micros: range) -> Iterator[dict[str, str]]:
+    for micro in micros:
         for minor in _MINORS:
             full = f"3.{minor}.{micro}"
             python = {"python_version": f"3.{minor}", "python_full_version": full, "implementation_version": full}

@@ -14,6 +14,8 @@ from repros.model import Repro
 from repros.model.ranges import Interval, Releases
 
 _BEGUN = (AuditStatus.AFFECTED, AuditStatus.POSSIBLE)
+_MOST_PRESENT = 8
+"""Present releases of one package that an upgrade names."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class NewRelease:
 
     def __str__(self) -> str:
         """Return `lightning 2.4.0 -> 2.6.1`."""
-        present = " or ".join(dict.fromkeys(constraint.raw for constraint in self.constraints)) or "(not listed)"
+        raws = [*dict.fromkeys(constraint.raw for constraint in self.constraints)]
+        more = [f"{len(raws) - _MOST_PRESENT} more"] if len(raws) > _MOST_PRESENT else []
+        present = " or ".join([*raws[:_MOST_PRESENT], *more]) or "(not listed)"
         return f"{self.package} {present} -> {Interval(self.lowest, None).bounds.removeprefix('>=')}"
 
 
