@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from repros.cli.shared import script_options
+from repros.scripts.try_ import request
 from repros.scripts.try_.environ import script_environ
 from repros.scripts.try_.inside import sandbox
 from repros.scripts.try_.sandbox import find_sandbox
@@ -409,7 +409,7 @@ def test_a_chain_of_daemons_ends_with_the_script(
     has_namespace: bool, try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_namespace:
-        monkeypatch.setattr(script_options, "find_sandbox", lambda **_: replace(SANDBOX, processes=False))
+        monkeypatch.setattr(request, "find_sandbox", lambda **_: replace(SANDBOX, processes=False))
     write("chain.py", CHAIN)
     before = time.monotonic()
     found = try_here("chain.py", "--json", "--no-watch", "--timeout", "4").stack
