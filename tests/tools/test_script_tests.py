@@ -42,6 +42,7 @@ OTHERS = {
     "tests/advise/export/test_run.py": _SLOW,
     "tests/advise/report/test_build.py": _SAMPLE,
     "tests/diagnose/match/hang/test_real_dumps.py": _SAMPLE,
+    "tests/diagnose/match/test_candidates.py": "reads the sources of an installed torch",
     "tests/diagnose/match/test_hostile.py": "times texts that are no logs",
     "tests/diagnose/match/test_more_evidence.py": _SAMPLE,
     "tests/diagnose/match/test_properties.py": "compares logs with themselves in other forms",

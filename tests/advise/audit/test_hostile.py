@@ -208,7 +208,7 @@ def test_many_constraints_of_one_package_are_counted(capsys: pytest.CaptureFixtu
     code, out, _ = audit("requirements.txt", lines, capsys, "--all", "--verbose")
     assert code in {0, 1}
     assert " more " in " ".join(out.split())
-    assert len(out) < 100_000, "most of it about the 177 failures"
+    assert len(out) < 200_000, "most of it about the 177 failures, not about a thousand lines for each"
 
 
 @pytest.mark.parametrize("encoding", ["foo", "rot13", "utf-16", "base64", "undefined"])

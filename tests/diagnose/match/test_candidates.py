@@ -193,7 +193,6 @@ def test_a_message_of_torch_is_no_librarys_unless_the_log_names_the_library(
     assert [c.confidence for c in found] == [Confidence.LIKELY]
 
 
-@pytest.mark.of_all_scripts
 def test_a_message_of_torchs_own_source_is_marked_in_the_repros_of_other_packages(current_python: Path) -> None:
     (root,) = current_python.parents[1].glob("lib/python3*/site-packages/torch")
     files = [file for folder in ("amp", "optim", "nn/utils", "nn/parallel") for file in (root / folder).rglob("*.py")]
