@@ -116,7 +116,7 @@ def test_a_program_may_run_on_simulated_gpus() -> None:
 def old_pythons() -> list[Path]:
     """Return the interpreters of this machine that are older than the watch supports, one of each release."""
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)  # HOME is the test's own
-    folders = [*home.glob(".pyenv/versions/*/bin"), *map(Path, os.get_exec_path())]
+    folders = [*map(Path, os.get_exec_path()), *home.glob(".pyenv/versions/*/bin")]  # the shims first
     names = ["python2.7", *(f"python3.{minor}" for minor in range(6, 9))]
     found = {name: folder / name for folder in folders for name in names if (folder / name).is_file()}
     return [path for path in found.values() if runs(path)]
