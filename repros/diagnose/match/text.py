@@ -109,7 +109,8 @@ def _unknown_lines(match: LogMatch, width: int) -> Iterator[Text]:
     from repros.engine.causes import is_consequence  # noqa: PLC0415 - its expressions take long to compile
 
     yield Text("No documented failure.", "bold")
-    exceptions = [(link, failure) for failure in match.failures for link in failure.links]
+    # The cause first, as Python prints a chain.
+    exceptions = [(link, failure) for failure in match.failures for link in reversed(failure.links)]
     causes = [(link, failure) for link, failure in exceptions if not is_consequence(link.raised)]
     if causes:
         texts = [exception_text(link, failure) for link, failure in causes[:_MOST_EXCEPTIONS]]

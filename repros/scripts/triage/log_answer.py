@@ -108,7 +108,7 @@ def answer_candidate(given: Input, match: LogMatch) -> Answer:
         Section("seen", (_seen_text(best.link, best.failure, _focus(candidate)),), most_lines=2),
         cause_section(repro),
         *fixes,
-        *where_section(next(iter(own_frames(best.failure)), None)),
+        *where_section(next(iter(own_frames(best.failure, best.link)), None)),
         Section("sure", (confidence_reason(candidate),), most_lines=2),
         *_releases_sections(candidate),
         *_others_section(candidate, others),
