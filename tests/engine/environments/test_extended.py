@@ -143,7 +143,7 @@ def test_the_index_of_torchs_builds_that_does_not_answer(stack: Stack, monkeypat
     monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    with pytest.raises(UnresolvedError, match="UV_TORCH_BACKEND=cpu .*; unset the variable") as refused:
+    with pytest.raises(UnresolvedError, match=r"UV_TORCH_BACKEND=cpu .*; unset the variable") as refused:
         extend(stack, [Requirement("extra")], lambda _: None)
     assert refused.value.is_unreachable
     assert "UV_DEFAULT_INDEX" not in str(refused.value), "another package index does not help"
