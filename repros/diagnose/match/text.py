@@ -126,8 +126,7 @@ def _unknown_lines(match: LogMatch, width: int) -> Iterator[Text]:
 
 def _end_lines(end: End, width: int) -> Iterator[Text]:
     """Yield the line by which a log says how its program ended, and what shows more."""
-    text = end.text if len(end.text) <= _LONGEST_MESSAGE else f"{end.text[:_LONGEST_MESSAGE]} [...]"
-    yield from entry("ended", f"line {end.line}: {text}", width)
+    yield from entry("ended", end.short, width)
     yield from entry("says", end.meaning, width)
     yield from label_lines("check", [end.check])  # not wrapped: it is pasted
 
