@@ -163,7 +163,7 @@ def _record(program: ProgramCommand, options: SessionOptions, request: Request, 
         problem = f"the {name} run could not write all events (is the disk full?); set TMPDIR to a folder with room."
         raise ReprosError(problem)
     if not any(folder.glob("*.jsonl")):
-        why = "python -I, -E or -S, or no Python at all"
+        why = "python -I, -E or -S, Python older than 3.9, or no Python at all"
         raise ReprosError(f"no process of the {name} run loaded the recorder ({why}); its output is in {log}.")
     return run
 

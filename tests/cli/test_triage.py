@@ -105,6 +105,28 @@ def test_the_fix_of_a_log_has_no_value_of_the_documented_script(repros: Command,
     assert "- return torch.load(save(args=ARGS))" in documented["sections"]["fix"]
 
 
+@pytest.mark.parametrize(
+    ("end", "label", "has_error"),
+    [
+        ("Killed", "error", True),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.", "error", True),
+        ("2026-11-28 08:00:00 ERROR shard-0003.tar: not found", "seen", False),
+    ],
+)
+def test_a_log_without_an_exception_says_how_the_program_ended(
+    repros: Command, here: Path, end: str, label: str, *, has_error: bool
+) -> None:
+    (here / "ends.log").write_text(f"step 1 loss 2.0\n{end}\n")
+    answer = json.loads(repros("ends.log", "--json")[1])
+    assert answer["sections"][label] == [f"line 2: {end}"]
+    assert (answer["id"], "check" in answer["sections"]) == (None, True)
+    assert answer["certainty"] == ("possible" if has_error else "unknown")
+    wrapped = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"
+    (here / "ends.log").write_text(f"step 1 loss 2.0\n{end}\nTraceback (most recent call last):\n{wrapped}\n")
+    answer = json.loads(repros("ends.log", "--json")[1])
+    assert answer["sections"]["seen"][0].startswith(f"line 2: {end} (")
+
+
 def test_both_spellings_are_the_same_command(repros: Command, inputs: Path) -> None:
     assert inputs.is_dir()
     assert repros("triage", "device.log") == repros("device.log")

@@ -40,6 +40,7 @@ _LOGGED = (
     "the last error that a logger wrote before; it may be the cause",
     "torchrun --redirects 3 --log-dir logs train.py  # a log for each rank, for repros match",
 )
+_LONGEST_TEXT = 300
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,14 @@ class End:
     meaning: str
     check: str
     """A command that shows more."""
+    is_kill: bool = True
+    """Whether the program ended by it; False for a line of a logger, which may only be the cause."""
+
+    @property
+    def short(self) -> str:
+        """Its location and text, of a long one the first part."""
+        text = self.text if len(self.text) <= _LONGEST_TEXT else f"{self.text[:_LONGEST_TEXT]} [...]"
+        return f"line {self.line}: {text}"
 
 
 def find_end(lines: Iterable[tuple[int, str]], before: int | None = None) -> End | None:
@@ -70,5 +79,5 @@ def find_end(lines: Iterable[tuple[int, str]], before: int | None = None) -> End
                 return End(number, text.strip(), *words)
         is_earlier = before is None or number < before
         if is_earlier and _LEVEL.search(text) and not _OF_A_LAUNCHER.search(text):
-            logged = End(number, text.strip(), *_LOGGED)
+            logged = End(number, text.strip(), *_LOGGED, is_kill=False)
     return logged

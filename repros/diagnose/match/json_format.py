@@ -34,7 +34,10 @@ def match_to_json(match: LogMatch) -> dict[str, Any]:
             }
             for out in match.ruled_out
         ],
-        "exceptions": [_exception_to_json(failure, link) for failure in match.failures for link in failure.links],
+        # The cause first, as Python prints a chain.
+        "exceptions": [
+            _exception_to_json(failure, link) for failure in match.failures for link in reversed(failure.links)
+        ],
         "versions": {name: list(versions) for name, versions in match.versions.items()},
         "notes": list(match.notes),
         "end": None if match.end is None else asdict(match.end),

@@ -109,7 +109,8 @@ def _unknown_lines(match: LogMatch, width: int) -> Iterator[Text]:
     from repros.engine.causes import is_consequence  # noqa: PLC0415 - its expressions take long to compile
 
     yield Text("No documented failure.", "bold")
-    exceptions = [(link, failure) for failure in match.failures for link in failure.links]
+    # The cause first, as Python prints a chain.
+    exceptions = [(link, failure) for failure in match.failures for link in reversed(failure.links)]
     causes = [(link, failure) for link, failure in exceptions if not is_consequence(link.raised)]
     if causes:
         texts = [exception_text(link, failure) for link, failure in causes[:_MOST_EXCEPTIONS]]
@@ -125,8 +126,7 @@ def _unknown_lines(match: LogMatch, width: int) -> Iterator[Text]:
 
 def _end_lines(end: End, width: int) -> Iterator[Text]:
     """Yield the line by which a log says how its program ended, and what shows more."""
-    text = end.text if len(end.text) <= _LONGEST_MESSAGE else f"{end.text[:_LONGEST_MESSAGE]} [...]"
-    yield from entry("ended", f"line {end.line}: {text}", width)
+    yield from entry("ended", end.short, width)
     yield from entry("says", end.meaning, width)
     yield from label_lines("check", [end.check])  # not wrapped: it is pasted
 

@@ -43,9 +43,15 @@ def is_own(file: str) -> bool:
     return not _FOREIGN.search(file)
 
 
-def own_frames(failure: LogFailure) -> tuple[UserFrame, ...]:
-    """Return the user's own frames in all exceptions of a failure, the innermost of the inner exceptions first."""
-    return tuple(frame for link in reversed(failure.links) for frame in _frames(link))
+def own_frames(failure: LogFailure, first: ChainLink | None = None) -> tuple[UserFrame, ...]:
+    """Return the user's own frames in all exceptions of a failure, the innermost of the inner exceptions first.
+
+    Args:
+        failure: the failure.
+        first: the exception whose frames come before all others: another one of the chain was raised elsewhere.
+    """
+    links = [*([first] if first else []), *(link for link in reversed(failure.links) if link is not first)]
+    return tuple(frame for link in links for frame in _frames(link))
 
 
 def read_code(frames: Iterable[str]) -> dict[str, str]:

@@ -137,8 +137,8 @@ def _explain(failure: LogFailure, log: Lines, families: Sequence[MessageFamily],
 
     own = [link for link in failure.links if not is_consequence(link.raised)]
     link, family, groups = _find_family(own or failure.links, families)
-    frames = own_frames(failure)
-    script = _script_of(frames)
+    frames = own_frames(failure, link)
+    script = _script_of(own_frames(failure))
     words = {"script": script, **(_read_log(family, log) if family else {}), **groups}
     if family and family.area == "names":
         words |= change_words(words, log)

@@ -10,6 +10,8 @@ from typing import Any
 from repros.engine.launch import untrusted
 
 Event = dict[str, Any]
+_NAMED = {".lost": "lost", ".old": "too_old"}
+"""The events that are a file's name, after the pid, by its suffix."""
 _MOST_READ = 100_000_000
 """Bytes that one poll reads of a file; the next one continues."""
 
@@ -26,21 +28,23 @@ class EventFolder:
         """
         self._run, self.folder = folder, folder / name
         self._read: dict[Path, int] = {}
-        self._lost: set[Path] = set()
+        self._named: set[Path] = set()
+        """The files whose names were events."""
 
     def poll(self) -> Iterator[Event]:
         """Yield the events that are new since the last call; a line that is not whole yet is left for the next.
 
-        `lost` is the event of a process that could not write all of its events. The new events of several processes
+        `lost` is the event of a process that could not write all of its events, `too_old` that of a process whose
+        Python the watch does not support. The new events of several processes
         come in the order of their ranks: which process wrote first is chance.
         """
         yield from sorted(self._new(), key=lambda event: (event.get("rank") is None, event.get("rank") or 0))
 
     def _new(self) -> Iterator[Event]:
         files = [self.folder / name for name in untrusted.names(self._run, self.folder)]
-        for file in {file for file in files if file.suffix == ".lost" and file.stem.isdecimal()} - self._lost:
-            self._lost.add(file)
-            yield {"event": "lost", "pid": int(file.stem)}
+        for file in {file for file in files if file.suffix in _NAMED and file.stem.isdecimal()} - self._named:
+            self._named.add(file)
+            yield {"event": _NAMED[file.suffix], "pid": int(file.stem)}
         for file in (file for file in files if file.suffix == ".jsonl"):
             start = self._read.get(file, 0)
             try:

@@ -66,6 +66,8 @@ class Report:
         """Errors of the watch itself."""
         self.lost: set[int] = set()
         """The processes that could not write all of their events, by pid."""
+        self.too_old: set[int] = set()
+        """The processes of a Python that the watch does not support, by pid."""
         self.unknown: Raised | None = None
         """After `finish`: the exception that ended the program, unless it is a documented failure."""
         self.crash: Explanation | None = None
@@ -94,6 +96,9 @@ class Report:
             self.failures.append({"where": "the comparison", "error": f"{type(error).__name__}: {error}"})
 
     def _take(self, event: Event) -> None:
+        if event["event"] == "too_old":
+            self.too_old.add(event["pid"])
+            return
         self.processes.add(event["pid"])
         match event["event"]:
             case "finding":

@@ -14,11 +14,15 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
+from repros.diagnose.watch import inside
 from repros.diagnose.watch.events import Event, EventFolder
 from repros.diagnose.watch.inside import watch
 from repros.inside import contract
 from repros.model.errors import ReprosError
 from repros.simulate import program_environ
+
+SITE = str(Path(inside.__file__).parent / "site")
+"""The folder that is first on the path of a watched program; its file lets Python older than 3.9 run on unwatched."""
 
 _POLL = 0.2
 """Seconds between two reads of the folder of events."""
@@ -47,7 +51,8 @@ class SessionOptions:
         ours["PYTHONPATH"] = contract.python_path(kept.get("PYTHONPATH"))
         if self.python is not None:
             ours["PATH"] = contract.path_with(str(self.python.parent), kept.get("PATH"))
-        return program_environ(kept | ours, self.simulated) if self.simulated else kept | ours
+        environ = program_environ(kept | ours, self.simulated) if self.simulated else kept | ours
+        return {**environ, "PYTHONPATH": contract.path_with(SITE, environ["PYTHONPATH"])}
 
 
 def run(command: Sequence[str], options: SessionOptions, take: Callable[[Event], None]) -> int:

@@ -56,8 +56,11 @@ def format_summary(report: Report, command: Sequence[str] = (), width: int = 120
         command: the program and its arguments, for the command that is proposed next.
         width: columns; only names and paths may be longer.
     """
-    if not report.processes:
+    if report.too_old:
+        yield f"repros: {count(len(report.too_old), 'process')} ran unwatched: Python is older than 3.9 there"
+    elif not report.processes:
         yield "repros: no process of the command loaded the watch (python -I, -E or -S, or no Python at all)"
+    if not report.processes:
         return
     where = count(len(report.processes), "process")
     if report.failures:

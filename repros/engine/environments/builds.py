@@ -29,7 +29,8 @@ VARIABLE = "REPROS_CPU_INDEX"
 _CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 _SECONDS = 2.0
 """Maximum time to wait for the index of CPU builds."""
-_UV = "UV_TORCH_BACKEND"
+BACKEND = "UV_TORCH_BACKEND"
+"""uv's variable, by which it takes torch from PyTorch's own index alone."""
 _GPUS = Path("/proc/driver/nvidia/gpus")
 """The device folder of NVIDIA's driver."""
 _WINDOWS_GPU = Path("/dev/dxg")
@@ -66,8 +67,8 @@ def possible_builds(stack: Stack) -> tuple[Build, ...]:
     torch = stack.pins.get("torch")
     if torch is None or "+" in torch.version:
         return (Build(),)
-    if backend := os.environ.get(_UV):
-        return (Build(backend, f"{_UV}={backend}"),)
+    if backend := os.environ.get(BACKEND):
+        return (Build(backend, f"{BACKEND}={backend}"),)
     if stack.torch_build != "auto":
         reason = f"{TORCH_BUILD} = {stack.torch_build!r}"
         return (Build("cpu", reason, _pages(stack)) if stack.torch_build == "cpu" else Build(reason=reason),)

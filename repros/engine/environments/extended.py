@@ -13,7 +13,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from repros.engine.environments.builds import BUILDS_OF_THEIR_OWN
+from repros.engine.environments.builds import BACKEND, BUILDS_OF_THEIR_OWN
 from repros.engine.environments.compile import compile_requirements, exchange, released_together, uv_folder
 from repros.engine.environments.resolve import portable
 from repros.engine.environments.store import ready, short_name
@@ -28,6 +28,8 @@ _LONGEST = 300
 """Maximum characters of uv's reason."""
 _NO_INDEX = re.compile(r"Failed to fetch|error sending request|Request failed|Could not connect|timed out|dns error")
 
+_TORCH_INDEX = "download.pytorch.org"
+
 
 class UnresolvedError(ReprosError):
     """Requirements that conflict with a stack, or whose index cannot be reached."""
@@ -36,7 +38,10 @@ class UnresolvedError(ReprosError):
         reason = _shorten(str(error))
         self.is_unreachable = bool(_NO_INDEX.search(str(error))) and not error.is_without_solution
         """Whether no index answers, so that other requirements would fail alike."""
-        if self.is_unreachable:
+        if self.is_unreachable and (backend := os.environ.get(BACKEND)) and _TORCH_INDEX in str(error):
+            self.reason = f"PyTorch's own index, which {BACKEND}={backend} names, cannot be reached ({reason})"
+            remedy = "unset the variable, and torch comes from the package index"
+        elif self.is_unreachable:
             self.reason = f"the package index cannot be reached ({reason})"
             remedy = "name one with UV_DEFAULT_INDEX or PIP_INDEX_URL"
         else:

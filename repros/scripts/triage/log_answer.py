@@ -108,7 +108,7 @@ def answer_candidate(given: Input, match: LogMatch) -> Answer:
         Section("seen", (_seen_text(best.link, best.failure, _focus(candidate)),), most_lines=2),
         cause_section(repro),
         *fixes,
-        *where_section(next(iter(own_frames(best.failure)), None)),
+        *where_section(next(iter(own_frames(best.failure, best.link)), None)),
         Section("sure", (confidence_reason(candidate),), most_lines=2),
         *_releases_sections(candidate),
         *_others_section(candidate, others),
@@ -161,7 +161,15 @@ def _others_section(candidate: Candidate, others: Sequence[Candidate]) -> Iterat
 
 
 def _answer_unknown(given: Input, match: LogMatch) -> Answer:
-    """Return the answer to a text without an error."""
+    """Return the answer to a text without an exception: how it says that the program ended, or what is missing."""
+    if end := match.end:
+        sections = (
+            Section("error" if end.is_kill else "seen", (end.short,), most_lines=2),
+            Section("check", (end.check,), is_whole=True),
+        )
+        certainty = Certainty.POSSIBLE if end.is_kill else Certainty.UNKNOWN
+        title = f"{end.meaning[0].upper()}{end.meaning[1:]}"
+        return Answer(given.kind, title, certainty, sections=sections, next=(WATCH,), notes=match.notes)
     missing = "the text of the error, from the line `Traceback (most recent call last)` to the exception's message"
     return Answer(
         given.kind,

@@ -58,9 +58,21 @@ def answer_message(
             if near
             else ()
         ),
+        *(
+            [Section("seen", (f"{match.end.short} ({match.end.meaning})",))]
+            if match.end and first.is_consequence
+            else ()
+        ),
         *([Section("missing", (_ANOTHER_LOG,), most_lines=2)] if first.is_consequence else ()),
     )
     return Answer(given.kind, _title(first), certainty, sections=sections, next=_commands(first), notes=match.notes)
+
+
+def _elsewhere_sections(match: LogMatch) -> Iterator[Section]:
+    """Yield what a log says of a failure in another process, and the log that is missing."""
+    if match.end:
+        yield Section("seen", (f"{match.end.short} ({match.end.meaning})",))
+    yield Section("missing", (_ANOTHER_LOG,), most_lines=2)
 
 
 def _title(explanation: Explanation) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from repros.engine.launch.inherited import notes
 from repros.inside import contract
 from repros.model.secret_names import SECRET_NAME
 from repros.simulate import BIN
@@ -55,6 +56,21 @@ def script_environ(
     if gpus is not None:
         ours |= {variables.DEVICES: str(gpus), "PATH": contract.path_with(str(BIN), kept.get("PATH", os.defpath))}
     return kept | ours
+
+
+def shell_notes(shell: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return which variables of the user's shell may change a result, without their values, one sentence each.
+
+    Args:
+        shell: the environment variables of this process.
+        environ: those of the script.
+    """
+    changing = sorted(name for name, value in shell.items() if notes({name: value}, (), on_stack=True))
+    left_out, in_effect = (
+        [name for name in changing if (environ.get(name) == shell[name]) is is_kept] for is_kept in (False, True)
+    )
+    sentences = {"Left out of your environment variables": left_out, "In effect, and may change results": in_effect}
+    return tuple(f"{text}: {', '.join(names)}." for text, names in sentences.items() if names)
 
 
 def home_variables(home: Path) -> dict[str, str]:

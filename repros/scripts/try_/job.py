@@ -17,7 +17,7 @@ from repros.engine.launch import Job
 from repros.engine.launch.environ import for_device
 from repros.inside import contract
 from repros.model import Device, Environment, Observation
-from repros.scripts.try_.environ import HOME, TEMPORARY, home_variables, script_environ
+from repros.scripts.try_.environ import HOME, TEMPORARY, home_variables, script_environ, shell_notes
 from repros.scripts.try_.inside import ranks, sandbox
 from repros.scripts.try_.sandbox import INTERPRETER
 from repros.scripts.try_.servers import SandboxServers
@@ -123,12 +123,22 @@ def device_of(task: Task) -> Device:
     return Device.CPU if task.options.gpus is None else Device.SIM
 
 
+def describe_shell(task: Task) -> tuple[str, ...]:
+    """Return which variables of the user's shell that may change results a program gets, and which it does not."""
+    return shell_notes(os.environ, _script_environ(task, os.environ.get("PATH", os.defpath), Path()))
+
+
+def _script_environ(task: Task, path: str, workdir: Path) -> dict[str, str]:
+    options = task.options
+    variables = {**for_device(device_of(task), options.ranks, on_stack=False), "PATH": path}
+    return script_environ(variables, workdir, network=not task.sandbox.network, gpus=options.gpus)
+
+
 def _environ(task: Task, environment: Environment, folder: Path, workdir: Path) -> dict[str, str]:
     options = task.options
-    variables = for_device(device_of(task), options.ranks, on_stack=False)
     # Programs that it starts by name, `torchrun` or `python`, are then those of the environment.
-    variables["PATH"] = contract.path_with(str(environment.python.parent), variables.get("PATH", os.defpath))
-    environ = script_environ(variables, workdir, network=not task.sandbox.network, gpus=options.gpus)
+    path = contract.path_with(str(environment.python.parent), os.environ.get("PATH", os.defpath))
+    environ = _script_environ(task, path, workdir)
     if options.launched and options.ranks == 1:
         environ |= _SINGLE_RANK
     if options.watch:

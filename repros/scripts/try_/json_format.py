@@ -9,6 +9,7 @@ from typing import Any
 from repros.diagnose.match.json_format import match_to_json
 from repros.diagnose.messages.json_format import explanations_to_json
 from repros.diagnose.watch.json_format import finding_to_json
+from repros.scripts.try_.job import describe_shell
 from repros.scripts.try_.run import ScriptRun
 from repros.scripts.try_.task import Task
 
@@ -24,6 +25,7 @@ def runs_to_json(task: Task, runs: Iterable[ScriptRun]) -> dict[str, Any]:
         "script": task.script.origin,
         "packages": list(task.needs.packages),  # in its PEP 723 block and its imports
         "walls": asdict(task.sandbox),
+        "shell": list(describe_shell(task)),  # variables that may change results: left out, and in effect
         "seconds": limits.seconds,
         "memory": limits.memory,
         "file_size": limits.file_size,

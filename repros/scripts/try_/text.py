@@ -10,6 +10,7 @@ from repros.diagnose.messages.text import describe_meaning
 from repros.engine.environment import Targets
 from repros.engine.environments.downloads import Downloads, find_downloads
 from repros.model.errors import ReprosError
+from repros.scripts.try_.job import describe_shell
 from repros.scripts.try_.known import Known
 from repros.scripts.try_.outcome import Link, ScriptOutcome, Status
 from repros.scripts.try_.run import ScriptRun
@@ -42,7 +43,7 @@ def format_warning(task: Task, width: int) -> str:
     missing = [f"This system cannot {actions[name]} ({why})." for name, why in sandbox.problems.items()]
     if left_out := ", ".join(str(relative_to_cwd(path)) for path in task.script.left_out[:_MOST_NAMED]):
         missing.append(f"Not copied, since it is a link to another folder: {left_out}.")
-    return "\n".join(wrap(" ".join([f"sandbox: {without}; {usage}.", *missing]), width))
+    return "\n".join(wrap(" ".join([f"sandbox: {without}; {usage}.", *missing, *describe_shell(task)]), width))
 
 
 def refuse_no_run(started: Iterable[ScriptRun]) -> Iterator[ScriptRun]:

@@ -164,6 +164,37 @@ def test_a_package_without_metadata_is_unknown(tmp_path: Path) -> None:
     assert subject.overlap_with("peft", SpecifierSet("<2.4")) is Overlap.NONE
 
 
+@pytest.mark.parametrize(
+    ("metadata", "raw", "version"),
+    [
+        ({"torch-2.4.0": ""}, "without a version in {folder}", None),
+        ({"~orch-2.4.0": "2.4.0"}, "with the metadata of an interrupted installation, {folder}/~orch-2.4.0", None),
+        ({"~orch-2.4.0": "2.4.0", "torch-2.6.0": "2.6.0"}, "2.6.0", "2.6.0"),
+        ({"~orch-2.4.0": "2.4.0", "torch-2.6.0": ""}, "with the metadata of an interrupted", None),
+    ],
+    ids=["no version", "leftover", "both", "leftover and no version"],
+)
+def test_damaged_metadata_names_no_release(
+    metadata: dict[str, str], raw: str, version: str | None, tmp_path: Path
+) -> None:
+    folder = tmp_path / "lib/python3.11/site-packages"
+    (folder / "torch").mkdir(parents=True)
+    for name, written_version in metadata.items():
+        info = folder / f"{name}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Name: torch\n{f'Version: {written_version}' if written_version else ''}\n")
+    (listed, *_) = metadata.values()  # as its interpreter lists them
+    environment = factories.environment(versions={"torch": listed}, python=tmp_path / "bin/python")
+    subject = environment_subject(environment, ["torch"])
+    (found,) = subject.constraints["torch"]
+    assert found.raw.startswith(raw.format(folder=folder))
+    assert (str(found.version) if found.version else None) == version
+    assert bool(subject.unparsed) is (version is None)
+    (folder / "torch").rmdir()  # nothing to import: what is left over is absent
+    gone = environment_subject(environment, ["torch"]).constraints
+    assert ("torch" in gone) is ("torch-2.4.0" in metadata or version == "2.6.0")
+
+
 def test_dynamic_dependencies_are_reported_as_unparsed() -> None:
     subject = read_source(written("pyproject.toml", '[project]\nname = "x"\ndynamic = ["dependencies"]\n'))
     (unparsed,) = subject.unparsed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from repros.diagnose.match import LogMatch, match_log
@@ -121,3 +122,16 @@ def test_json() -> None:
     assert found["ruled_out"] == [{"id": "RPR-9006", "frames": ["lib/hooks.py:new_forward"], "why": why, **seen}]
     assert found["exceptions"] == [{"ranks": ["rank 1"], **seen}]
     assert (found["versions"], found["notes"]) == ({}, [])
+
+
+@pytest.mark.parametrize("links", [("direct cause of", "cause"), ("handling", "context")])
+def test_the_cause_comes_before_the_exception_that_it_became(links: tuple[str, str]) -> None:
+    between = {
+        "direct cause of": "The above exception was the direct cause of the following exception:",
+        "handling": "During handling of the above exception, another exception occurred:",
+    }[links[0]]
+    match = of(f"ValueError: one\n\n{between}\n\nKeyError: 'two'\n")
+    assert [link.raised.via for failure in match.failures for link in failure.links] == [None, links[1]]
+    assert [one["line"] for one in match_to_json(match)["exceptions"]] == [1, 5]
+    shown = format_match(match, 100).plain
+    assert shown.index("ValueError: one") < shown.index("KeyError: 'two'")

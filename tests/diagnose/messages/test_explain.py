@@ -309,3 +309,27 @@ def test_a_compilers_exception_without_its_end_is_one_of_the_compiler(text: str)
     (explanation,) = explain(find_failures(log)[0], log)
     assert explanation.family is not None
     assert explanation.family.name == "compile-backend-failed"
+
+
+CONTEXT = """\
+Traceback (most recent call last):
+  File "/home/u/train.py", line 5, in load
+    x = state["a"]
+KeyError: 'a'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/home/u/train.py", line 12, in <module>
+    main()
+  File "/home/u/model.py", line 7, in forward
+    y = self.linear(x)
+RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x5 and 3x2)
+"""
+
+
+def test_the_line_is_that_of_the_exception_that_is_explained() -> None:
+    (explanation,) = explained(CONTEXT)
+    assert explanation.link.raised.name == "RuntimeError"
+    assert where(explanation.frame) == "/home/u/model.py:7 in forward: y = self.linear(x)"
+    assert explanation.script == "train.py"

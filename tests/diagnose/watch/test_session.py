@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -110,6 +111,43 @@ def test_a_program_may_run_on_simulated_gpus() -> None:
     assert listed.stdout.startswith("GPU 0: Simulated CUDA device (UUID: "), listed.stderr
     refused = run_watch("--gpus", "0", "--", sys.executable, "-c", script)
     assert (refused.returncode, "--gpus 0: " in refused.stderr) == (2, True)
+
+
+def old_pythons() -> list[Path]:
+    """Return the interpreters of this machine that are older than the watch supports, one of each release."""
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)  # HOME is the test's own
+    folders = [*map(Path, os.get_exec_path()), *home.glob(".pyenv/versions/*/bin")]  # the shims first
+    names = ["python2.7", *(f"python3.{minor}" for minor in range(6, 9))]
+    found = {name: folder / name for folder in folders for name in names if (folder / name).is_file()}
+    return [path for path in found.values() if runs(path)]
+
+
+def runs(python: Path) -> bool:
+    """Return whether an interpreter starts: a version manager has files of their names that do not."""
+    return subprocess.run([python, "-c", "pass"], capture_output=True, check=False).returncode == 0
+
+
+def test_a_child_of_a_python_without_the_watch_runs_on(tmp_path: Path) -> None:
+    if not (pythons := old_pythons()):
+        pytest.skip("has no Python older than 3.9")
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.stdout.write('mine ')\n")
+    start = "import subprocess, sys; sys.exit(subprocess.call([sys.argv[1], '-c', 'print(1); raise SystemExit(5)']))"
+    for python in pythons:
+        environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        done = run_watch("--", sys.executable, "-c", start, str(python), env=environ)
+        assert (done.returncode, done.stdout) == (5, "mine mine mine 1\n")  # the command, the program, its child
+        first, second = done.stderr.splitlines()
+        assert (first.startswith("repros: 1 process ran unwatched"), "in 1 process" in second) == (True, True)
+        alone = run_watch("--strict", "--", str(python), "-c", "pass")
+        assert (alone.returncode, alone.stderr) == (2, f"{first}\n")
+
+
+def test_each_sitecustomize_runs_once_in_a_watch_within_a_watch(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.stdout.write('mine ')\n")
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    inner = [sys.executable, "-m", "repros", "watch", "--gpus", "1", "--", sys.executable, "-c", "print(1)"]
+    done = run_watch("--", *inner, env=environ)
+    assert (done.returncode, done.stdout) == (0, "mine mine mine 1\n")  # two commands, and the program
 
 
 def test_a_program_that_cannot_be_started_is_one_sentence() -> None:

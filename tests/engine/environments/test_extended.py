@@ -139,6 +139,16 @@ def test_an_index_that_does_not_answer(stack: Stack, monkeypatch: pytest.MonkeyP
         assert part in str(refused.value)
 
 
+def test_the_index_of_torchs_builds_that_does_not_answer(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    with pytest.raises(UnresolvedError, match=r"UV_TORCH_BACKEND=cpu .*; unset the variable") as refused:
+        extend(stack, [Requirement("extra")], lambda _: None)
+    assert refused.value.is_unreachable
+    assert "UV_DEFAULT_INDEX" not in str(refused.value), "another package index does not help"
+
+
 def test_a_cache_folder_that_cannot_be_written(stack: Stack, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(ReprosError, match="REPROS_CACHE_DIR"):

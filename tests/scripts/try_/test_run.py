@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from repros.engine.launch.inherited import notes
 from tests.scripts.try_.conftest import Try, Write
 
 
@@ -184,3 +186,28 @@ def test_a_launcher_of_its_own_ranks_is_none_of_them_and_rank_0_has_its_lines(
     assert (ended.stack["signature"], ended.stack["last_lines"]) == (
         "exit 1", ["rank 0 cannot read its shard", "a rank failed"]
     )  # fmt: skip
+
+
+def test_the_variables_that_may_change_a_result_are_named_without_their_values(
+    try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if notes({name: "x"}, (), on_stack=True)]:
+        monkeypatch.delenv(name)
+    set_here = {
+        "TORCHDYNAMO_DISABLE": "1",
+        "HF_ENDPOINT": "a.b",
+        "PYTHONPATH": "/mine",
+        "OMP_NUM_THREADS": "97",
+    }
+    for name, value in set_here.items():
+        monkeypatch.setenv(name, value)
+    script = write("sets.py", f"import os\nprint([os.environ.get(name) for name in {[*set_here]}])\n")
+    ended = try_here(script, "--json")
+    assert ended.json["shell"] == [
+        "Left out of your environment variables: HF_ENDPOINT, OMP_NUM_THREADS, PYTHONPATH.",
+        "In effect, and may change results: TORCHDYNAMO_DISABLE.",
+    ]
+    assert all(sentence in " ".join(ended.err.split()) for sentence in ended.json["shell"])
+    assert "a.b" not in ended.out + ended.err
+    assert ended.written.startswith("['1', None, ")
+    assert ("/mine" in ended.written, "97" in ended.written) == (False, False)
