@@ -7,7 +7,6 @@ process: systemd delegates the groups above the programs of a user's session to 
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -57,7 +56,7 @@ def _make(parent: Path, most: int) -> Path | None:
     except OSError:
         return None
     for name in _LIMITS:
-        with contextlib.suppress(OSError), open(group / name, "r+", encoding="ascii") as file:  # there, or not at all
+        with contextlib.suppress(OSError), (group / name).open("r+", encoding="ascii") as file:
             file.write(str(most))
             return group
     _remove(group)
@@ -68,7 +67,7 @@ def _remove(group: Path) -> None:
     until = time.monotonic() + _REMOVAL_TIMEOUT
     while time.monotonic() < until:
         try:
-            os.rmdir(group)
+            group.rmdir()
         except FileNotFoundError:
             return
         except OSError:

@@ -17,8 +17,8 @@ from repros.engine.launch import Job
 from repros.engine.launch.environ import for_device
 from repros.inside import contract
 from repros.model import Device, Environment, Observation
-from repros.scripts.try_.environ import HOME, TEMPORARY, home_variables, script_environ
 from repros.scripts.try_.cgroup import memory_group
+from repros.scripts.try_.environ import HOME, TEMPORARY, home_variables, script_environ
 from repros.scripts.try_.inside import init, ranks, sandbox
 from repros.scripts.try_.sandbox import INTERPRETER, free_memory
 from repros.scripts.try_.servers import SandboxServers

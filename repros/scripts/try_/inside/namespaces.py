@@ -20,6 +20,8 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1  # linux/sockios.h, 
 _SELF = Path("/proc/self")
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 _JOIN_SESSION_KEYRING = 1
+_entered: list[int] = []
+"""The user of the user namespace that this process has entered; empty before."""
 
 
 def isolate_network(_: dict[str, Any]) -> None:
@@ -28,7 +30,7 @@ def isolate_network(_: dict[str, Any]) -> None:
     Raises:
         OSError: the system does not allow it.
     """
-    _enter(kernel.NEWNET)
+    enter(kernel.NEWNET)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
         request = struct.pack("16sh14x", b"lo", 0)
         flags = struct.unpack("16sh14x", fcntl.ioctl(device, _SIOCGIFFLAGS, request))[1]
@@ -41,7 +43,7 @@ def isolate_system(settings: dict[str, Any]) -> None:
     Raises:
         OSError: the system does not allow it.
     """
-    _enter(kernel.NEWNS | kernel.NEWIPC)
+    enter(kernel.NEWNS | kernel.NEWIPC)
     join_new_keyring()
     root.build_root(settings)
 
@@ -59,7 +61,7 @@ def isolate_processes(settings: dict[str, Any]) -> None:
     Raises:
         OSError: the system does not allow it, or hides a part of `/proc`, as many containers do.
     """
-    _enter(kernel.NEWNS | kernel.NEWPID)
+    enter(kernel.NEWNS | kernel.NEWPID)
 
     def begin(answer: int) -> None:
         init.join_group(settings["opened_group"])
@@ -70,7 +72,7 @@ def isolate_processes(settings: dict[str, Any]) -> None:
     init.start_and_wait(begin, settings)
 
 
-def _enter(kinds: int) -> None:
+def enter(kinds: int) -> None:
     """Enter namespaces, the first time with a user namespace, in which this needs no rights.
 
     Raises:
@@ -78,14 +80,10 @@ def _enter(kinds: int) -> None:
     """
     kernel.refuse_other_systems()
     user, group = os.getuid(), os.getgid()
-    if not _has_namespace() and kernel.libc().unshare(kernel.NEWUSER | kinds) == 0:
+    if not _entered and kernel.libc().unshare(kernel.NEWUSER | kinds) == 0:
         (_SELF / "setgroups").write_text("deny", "ascii")
         (_SELF / "uid_map").write_text(f"{user} {user} 1", "ascii")
         (_SELF / "gid_map").write_text(f"{group} {group} 1", "ascii")
+        _entered.append(user)
     else:  # in its user namespace; or root, where they are switched off
         kernel.check(kernel.libc().unshare(kinds))
-
-
-def _has_namespace() -> bool:
-    """Return whether this process is in a user namespace of :func:`_enter`: one user is mapped."""
-    return (_SELF / "uid_map").read_text("ascii").split()[-1:] == ["1"]
