@@ -20,11 +20,11 @@ from repros.scripts.try_.sandbox import find_sandbox
 )
 @json_option
 def doctor(*, as_json: bool) -> int:
-    """Try each wall of the sandbox of `repros try` on this machine, as this user, with a harmless attempt.
+    """Test on this machine, as this user, what the sandbox of `repros try` keeps out, by harmless attempts.
 
     A script runs in the sandbox as any untrusted script does. It reaches for things outside that this command has made
-    for it: a file, a socket, a process, shared memory, a terminal. Each line says whether the wall stands or is open,
-    what was tried, and how the system answered.
+    for it: a file, a socket, a process, shared memory, a terminal. Each line says `stands` or `open`, what was
+    tried, and how the system answered.
 
     Exit code: 0 if no attempt succeeded, 1 if one did, 2 if the attempts could not be run.
     """

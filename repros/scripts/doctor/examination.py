@@ -63,7 +63,7 @@ TRIED = {
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttemptResult:
     """An attempt of a script in the sandbox."""
 
     name: str
@@ -80,10 +80,10 @@ class Examination:
     sandbox: Sandbox
     has_cgroup: bool
     """Whether a cgroup limits all memory of a script."""
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[AttemptResult, ...]
 
     @property
-    def open(self) -> tuple[Attempt, ...]:
+    def open(self) -> tuple[AttemptResult, ...]:
         """The attempts that succeeded."""
         return tuple(attempt for attempt in self.attempts if attempt.stands is False)
 
@@ -100,10 +100,10 @@ def examine(sandbox: Sandbox) -> Examination:
         given = {**targets, "file_size": _FILE_SIZE, "memory": 2 * _MEMORY}
         with adopted():
             tried = _run_attempts(sandbox, given, folder)
-            answers = {name: Attempt(name, stands, text) for name, stands, text in tried}
+            answers = {name: AttemptResult(name, stands, text) for name, stands, text in tried}
             answers["share"] = _share(sandbox, Path(folder))
         if "daemon" in answers:
-            answers["daemon"] = _find_daemon(f"{targets['mark']}-daemon")
+            answers["daemon"] = _find_daemon(f"{targets['token']}-daemon")
     if missing := TRIED.keys() - answers.keys():
         raise ReprosError(f"the attempts ended early; not tried: {', '.join(sorted(missing))}.")
     return Examination(sandbox, has_cgroup, tuple(answers[name] for name in TRIED))
@@ -124,10 +124,10 @@ def _run_attempts(sandbox: Sandbox, targets: dict[str, Any], folder: str) -> Ite
             yield name, None if reached is None else not reached, answer
 
 
-def _share(sandbox: Sandbox, folder: Path) -> Attempt:
+def _share(sandbox: Sandbox, folder: Path) -> AttemptResult:
     _, output = _run(sandbox, Path(sharing.__file__), str(_MEMORY * 5 // 4), folder / "sharing")
     has_held = "held" in output.splitlines()
-    return Attempt("share", not has_held, "done" if has_held else "all its processes were ended")
+    return AttemptResult("share", not has_held, "done" if has_held else "all its processes were ended")
 
 
 def _run(sandbox: Sandbox, program: Path, argument: str, folder: Path) -> tuple[ObservedRun, str]:
@@ -140,12 +140,12 @@ def _run(sandbox: Sandbox, program: Path, argument: str, folder: Path) -> tuple[
     return run, written.decode("utf-8", "replace")
 
 
-def _find_daemon(mark: str) -> Attempt:
-    """Return whether a process with a mark is left, and end it."""
+def _find_daemon(token: str) -> AttemptResult:
+    """Return whether a process with a token is left, and end it."""
     left = False
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if any(mark in word for word in process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+            if any(token in word for word in process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
                 left = True
                 process.kill()
-    return Attempt("daemon", not left, "it was left" if left else "it was ended")
+    return AttemptResult("daemon", not left, "it was left" if left else "it was ended")

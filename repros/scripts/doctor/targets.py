@@ -22,26 +22,26 @@ _CREATE, _REMOVE = 0o3600, 0  # linux/ipc.h: IPC_CREAT and IPC_EXCL with a mode;
 @contextlib.contextmanager
 def made_targets() -> Iterator[dict[str, Any]]:
     """Make the targets, and remove them; one that this system does not have is left out."""
-    mark = f"repros-doctor-{secrets.token_hex(8)}"
-    targets: dict[str, Any] = {"mark": mark, "secret": _SECRET, "home": str(Path.home())}
+    token = f"repros-doctor-{secrets.token_hex(8)}"
+    targets: dict[str, Any] = {"token": token, "secret": _SECRET, "home": str(Path.home())}
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="repros-doctor-")))
         targets["file"] = str(folder / "file")
         (folder / "file").touch(0o600)
         for make in _MAKERS:
             with contextlib.suppress(OSError, AttributeError):
-                targets |= make(stack, folder, mark)
+                targets |= make(stack, folder, token)
         yield targets
 
 
-def _make_secret(stack: contextlib.ExitStack, _: Path, mark: str) -> dict[str, Any]:
-    os.environ[_SECRET] = mark
+def _make_secret(stack: contextlib.ExitStack, _: Path, token: str) -> dict[str, Any]:
+    os.environ[_SECRET] = token
     stack.callback(os.environ.pop, _SECRET, None)
     return {}
 
 
-def _make_process(stack: contextlib.ExitStack, _: Path, mark: str) -> dict[str, Any]:
-    program = [sys.executable, "-I", "-S", "-c", f"input()  # {mark}-process"]
+def _make_process(stack: contextlib.ExitStack, _: Path, token: str) -> dict[str, Any]:
+    program = [sys.executable, "-I", "-S", "-c", f"input()  # {token}-process"]
     process = stack.enter_context(subprocess.Popen(program, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL))
     return {"pid": process.pid}
 
@@ -63,15 +63,15 @@ def _make_socket(stack: contextlib.ExitStack, folder: Path, _: str) -> dict[str,
     return {"socket": path}
 
 
-def _make_abstract_socket(stack: contextlib.ExitStack, _: Path, mark: str) -> dict[str, Any]:
-    _listen(socket.AF_UNIX, f"\0{mark}", stack)
-    return {"abstract": f"\0{mark}"}
+def _make_abstract_socket(stack: contextlib.ExitStack, _: Path, token: str) -> dict[str, Any]:
+    _listen(socket.AF_UNIX, f"\0{token}", stack)
+    return {"abstract": f"\0{token}"}
 
 
-def _make_shared_file(stack: contextlib.ExitStack, _: Path, mark: str) -> dict[str, Any]:
-    (_SHARED / mark).touch(0o600)
-    stack.callback((_SHARED / mark).unlink)
-    return {"shared": mark}
+def _make_shared_file(stack: contextlib.ExitStack, _: Path, token: str) -> dict[str, Any]:
+    (_SHARED / token).touch(0o600)
+    stack.callback((_SHARED / token).unlink)
+    return {"shared": token}
 
 
 def _make_segment(stack: contextlib.ExitStack, _: Path, __: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from repros.scripts.doctor.examination import TRIED, Attempt, Examination
+from repros.scripts.doctor.examination import TRIED, AttemptResult, Examination
 from repros.scripts.try_.text import format_open
 from repros.text.styled import Text
 from repros.text.wording import count, wrap
@@ -18,7 +18,7 @@ _STYLES = {True: "green", False: "bold red", None: "yellow"}
 
 
 def format_examination(examination: Examination, width: int) -> Iterator[Text]:
-    """Yield the lines of an examination: what makes the sandbox, each attempt, and how many walls are open."""
+    """Yield the lines of an examination: what makes the sandbox, each attempt, and how many succeeded."""
     for line in wrap(_describe_ways(examination), width):
         yield Text(line)
     for attempt in examination.attempts:
@@ -44,7 +44,7 @@ def examination_to_json(examination: Examination) -> dict[str, Any]:
     }
 
 
-def _describe(attempt: Attempt) -> str:
+def _describe(attempt: AttemptResult) -> str:
     return f"{TRIED[attempt.name]}: {attempt.answer}"
 
 

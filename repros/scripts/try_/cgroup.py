@@ -21,7 +21,7 @@ _REMOVAL_TIMEOUT = 2.0
 
 @contextlib.contextmanager
 def memory_group(most: int) -> Iterator[Path | None]:
-    """Make a cgroup whose processes may use so many bytes of memory, and remove it; yield None if there can be none."""
+    """Make a cgroup whose processes may use `most` bytes of memory, and remove it; yield None if there can be none."""
     group = next(filter(None, (_make(parent, most) for parent in _parents())), None)
     try:
         yield group

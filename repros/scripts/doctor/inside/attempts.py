@@ -53,9 +53,9 @@ def _find_process(targets: dict[str, Any]) -> str:
     Raises:
         OSError: nothing.
     """
-    mark = f"{targets['mark']}-process".encode()
+    token = f"{targets['token']}-process".encode()
     for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and mark in (entry / "cmdline").read_bytes():
+        if entry.name.isdecimal() and token in (entry / "cmdline").read_bytes():
             return "seen with its arguments"
     raise ProcessLookupError(3, "not in the list of processes")
 
@@ -102,7 +102,7 @@ def _find_secret(targets: dict[str, Any]) -> str:
 
 
 def _make_folder(targets: dict[str, Any]) -> None:
-    folder = Path("/usr", targets["mark"])
+    folder = Path("/usr", targets["token"])
     folder.mkdir()
     folder.rmdir()
 
@@ -128,7 +128,7 @@ def _hold_much(targets: dict[str, Any]) -> None:
 
 def _leave_daemon(targets: dict[str, Any]) -> None:
     """Leave a process in a session of its own with no environment variables; the doctor looks for it afterwards."""
-    program = f"import time; time.sleep(60)  # {targets['mark']}-daemon"
+    program = f"import time; time.sleep(60)  # {targets['token']}-daemon"
     subprocess.Popen([sys.executable, "-I", "-S", "-c", program], env={}, start_new_session=True)
 
 
