@@ -41,6 +41,7 @@ _GROUPS = {
         "reduce": ("reduce", "Minimize a failing script."),
         "bisect": ("bisect_repro", "Find the first and the last affected release."),
         "report": ("report", "Write a Markdown block for an upstream issue."),
+        "doctor": ("doctor", "Test what the sandbox keeps out on this machine."),
     },
     "You have no GPU": {
         "simulate": ("simulate", "Run any program on simulated GPUs."),

@@ -21,6 +21,7 @@ from repros.cli.shared.options import stacks_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import ready_stacks, running_options, try_on
 from repros.cli.shared.streams import echo
+from repros.cli.shared.weak_sandbox import accept_sandbox
 from repros.cli.shared.where import choose_where
 from repros.model.errors import ReprosError
 from repros.model.settings import (
@@ -160,6 +161,7 @@ def _measure(request: ScriptRequest, slug: str, thread: str | None, stacks: tupl
     """Run a script on the stacks and return the form filled from the outcomes."""
     places = find_catalogues()
     task = read_task(request)
+    accept_sandbox(task.sandbox, is_accepted=request.weak_sandbox)
     where = choose_where(stacks or ready_stacks(places), None, places)
     runs = try_on(task, lambda _: where)
     title = slug.replace("_", " ").capitalize()

@@ -20,6 +20,7 @@ from repros.cli.shared.script_options import (
     words_argument,
 )
 from repros.cli.shared.signals import interrupt_on_signals
+from repros.cli.shared.weak_sandbox import accept_sandbox
 from repros.cli.shared.where import choose_where, extend_stacks, requirement_option, with_option
 from repros.engine.inventory import usable_cores
 from repros.engine.own_folder import new_log_folder
@@ -112,6 +113,7 @@ def reduce(
         raise ReprosError(f"{output} exists already; overwrite it with --force, or name another with --output.")
     jobs = jobs or usable_cores()
     task = read_task(replace(request, watch=False), at_once=jobs)
+    accept_sandbox(task.sandbox, is_accepted=request.weak_sandbox)
     where, report_progress = choose_where((stack,), None, places), partial(show_text, console(stderr=True), style="dim")
     with interrupt_on_signals():
         where = extend_stacks(where, wanted, report_progress)

@@ -30,6 +30,7 @@ from repros.cli.shared.script_options import (
 )
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.streams import echo, echo_json
+from repros.cli.shared.weak_sandbox import accept_sandbox
 from repros.cli.shared.where import choose_where, with_option
 from repros.engine import environments, record
 from repros.engine.environment import Targets
@@ -194,6 +195,7 @@ def _report_script(
         ReprosError: it ran nowhere.
     """
     task = read_task(dataclasses.replace(request, watch=False))
+    accept_sandbox(task.sandbox, is_accepted=request.weak_sandbox)
     runs = try_on(task, functools.partial(choose_targets, task, stacks, wanted, places))
     identity = MachineIdentity.of_this_machine()
     pythons = {run.stack: run.environment.python for run in runs}

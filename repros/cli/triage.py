@@ -12,7 +12,7 @@ import click
 
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import keep, read_catalogue
-from repros.cli.shared.options import catalogue_option, json_option
+from repros.cli.shared.options import catalogue_option, json_option, weak_sandbox_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signatures import load_index
 from repros.cli.shared.streams import echo, echo_json
@@ -51,6 +51,7 @@ class _Triage(click.Command):
 @click.option("--bisect", is_flag=True, help="Find the release that changed the outcome; implies --run.")
 @click.option("--reduce", is_flag=True, help="Write a smaller script; implies --run.")
 @click.option("--comment", is_flag=True, help="Print a redacted comment for the issue's thread; implies --run.")
+@weak_sandbox_option
 @json_option
 @catalogue_option
 @click.pass_context
@@ -63,6 +64,7 @@ def triage(
     bisect: bool,
     reduce: bool,
     comment: bool,
+    weak_sandbox: bool,
     as_json: bool,
 ) -> int:
     """Answer in at most 15 lines what a failure is, how sure that is, and what to do.
@@ -86,7 +88,7 @@ def triage(
     found = recognise(given, _read_stdin)
     answer = _answer(found, places)
     if run or bisect or reduce or comment:
-        return _run(found, answer, places, (bisect, reduce), comment=comment, as_json=as_json)
+        return _run(found, answer, places, (bisect, reduce, weak_sandbox), comment=comment, as_json=as_json)
     if answer.kind is InputKind.WORDS and answer.certainty is Certainty.UNKNOWN and context.parent is not None:
         _refuse_misspelt(context.parent, found.words)
     return _show(answer, as_json=as_json)
@@ -96,7 +98,7 @@ def _run(
     found: Input,
     answer: Answer,
     places: CatalogueLocations,
-    costly: tuple[bool, bool],
+    asked: tuple[bool, bool, bool],
     *,
     comment: bool,
     as_json: bool,
@@ -105,7 +107,7 @@ def _run(
     from repros.cli.shared.triage_run import RunRequest, run_input  # noqa: PLC0415 - most inputs are not run
 
     show_text(console(stderr=True), f"by its text: {answer.title}")
-    result = run_input(found, answer, places, RunRequest(*costly))
+    result = run_input(found, answer, places, RunRequest(*asked))
     if not comment:
         return _show(result.answer, as_json=as_json)
     echo(result.comment("repros triage issue.md --run"))

@@ -25,6 +25,7 @@ from repros.cli.shared.script_options import (
     words_argument,
 )
 from repros.cli.shared.signals import interrupt_on_signals
+from repros.cli.shared.weak_sandbox import accept_sandbox
 from repros.cli.shared.where import with_option
 from repros.model.settings import CatalogueLocations
 from repros.scripts.try_ import markdown
@@ -81,6 +82,8 @@ def try_script(
     task = read_task(request)
     if comment and (task.issue is None or as_json):
         raise click.UsageError("--comment needs --from-issue FILE, and excludes --json.")
+    if not dry_run:
+        accept_sandbox(task.sandbox, is_accepted=request.weak_sandbox)
     catalogue, report_progress = load_catalogue(places), partial(show_text, console(stderr=True))
     out = console()
     with interrupt_on_signals():

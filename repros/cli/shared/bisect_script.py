@@ -16,6 +16,7 @@ from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import warn
 from repros.cli.shared.signals import interrupt_on_signals, interruption_exit_code
 from repros.cli.shared.streams import echo_json
+from repros.cli.shared.weak_sandbox import accept_sandbox
 from repros.engine.environments.nightlies import more_index
 from repros.engine.inventory import usable_cores
 from repros.engine.stacks import stack
@@ -70,6 +71,7 @@ def bisect_script(
         for line in describe_script_steps(question):
             show_text(console(), line)
         return AGREES
+    accept_sandbox(task.sandbox, is_accepted=request.weak_sandbox)
     with more_index(index):
         return _answer(question, jobs, every=every, as_json=as_json)
 

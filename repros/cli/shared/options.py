@@ -17,6 +17,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 """Add `--json`, for one JSON value instead of text."""
 
+weak_sandbox_option = click.option(
+    "--weak-sandbox",
+    is_flag=True,
+    envvar="REPROS_WEAK_SANDBOX",
+    help="Run even if this system cannot build the whole sandbox; `repros doctor` tells.",
+)
+"""Add `--weak-sandbox`."""
+
 
 def _find_places(context: click.Context, _: click.Parameter, given: tuple[Path, ...]) -> CatalogueLocations:
     if not context.resilient_parsing:  # not for completions

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import click
 from packaging.requirements import Requirement
 
+from repros.cli.shared.options import weak_sandbox_option
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.signals import interrupt_on_signals
 from repros.cli.shared.where import choose_where, extend_stacks
@@ -75,6 +76,7 @@ _WAYS = (
         help="Size limit per written file.",
     ),
     click.option("--network", is_flag=True, help="Allow network access."),
+    weak_sandbox_option,
 )
 
 

@@ -14,6 +14,7 @@ from repros.cli.shared.inputs import load_catalogue
 from repros.cli.shared.output import console, show_text
 from repros.cli.shared.script_options import choose_targets, warn
 from repros.cli.shared.signals import interrupt_on_signals
+from repros.cli.shared.weak_sandbox import accept_sandbox
 from repros.diagnose.issue import Issue, read_issue
 from repros.engine.environment import Targets
 from repros.engine.own_folder import new_log_folder
@@ -47,6 +48,8 @@ class RunRequest:
     """Whether to search for the release that changed the outcome."""
     reduce: bool = False
     """Whether to write a smaller script."""
+    weak_sandbox: bool = False
+    """Whether the script may run although this system cannot build the whole sandbox."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ def run_input(given: Input, answer: Answer, places: CatalogueLocations, request:
         timeout=_TIMEOUT,
     )
     task = make_task(asked, script, issue=issue if given.kind is InputKind.ISSUE else None)
+    accept_sandbox(task.sandbox, is_accepted=request.weak_sandbox)
     with interrupt_on_signals():
         where = choose_targets(task, (), (), places, report_progress)
         runs = _run(task, where, places, report_progress)

@@ -19,17 +19,19 @@ _MOST_READ = 100_000_000
 class EventFolder:
     """The files of all processes of one program, in a folder that exists and that the program may write."""
 
-    def __init__(self, folder: Path, name: str = "") -> None:
+    def __init__(self, folder: Path, name: str = "", most: int | None = None) -> None:
         """Begin to read.
 
         Args:
             folder: the folder of the program's run.
             name: the folder of the events below it; empty for the folder itself.
+            most: bytes to read of all its files; None for no limit. What follows is not read.
         """
         self._run, self.folder = folder, folder / name
         self._read: dict[Path, int] = {}
         self._named: set[Path] = set()
         """The files whose names were events."""
+        self._left = most
 
     def poll(self) -> Iterator[Event]:
         """Yield the events that are new since the last call; a line that is not whole yet is left for the next.
@@ -48,17 +50,23 @@ class EventFolder:
         for file in (file for file in files if file.suffix == ".jsonl"):
             start = self._read.get(file, 0)
             try:
-                data = untrusted.read(self._run, file, _MOST_READ, start)
+                data = untrusted.read(self._run, file, self._most(), start)
             except OSError:
                 continue  # another user's, no regular file, or the folder is being cleaned
             end = data.rfind(b"\n") + 1
-            if not end and len(data) == _MOST_READ:  # no line of the watch is as long
+            if not end and len(data) == self._most():  # no line of the watch is as long
                 end = len(data)
+            if self._left is not None:
+                self._left -= end
             self._read[file] = start + end
             for line in data[:end].splitlines():
                 event = _parse(line)
                 if event is not None:
                     yield event
+
+    def _most(self) -> int:
+        """Return the bytes that may be read of a file now."""
+        return _MOST_READ if self._left is None else min(_MOST_READ, self._left)
 
 
 def _parse(line: bytes) -> Event | None:

@@ -30,8 +30,10 @@ _FATAL_LINE = re.compile(rf"^Fatal Python error: ({'|'.join(_FATAL)})$", re.MULT
 _INTERRUPTS = ("SIGINT", "SIGTERM")
 _MOST_READ = 10_000_000
 """Bytes of a process's events that are read from the beginning of the file, and from its end."""
-_MOST_OF_RUN = 60_000_000
-"""Bytes of the events of all processes."""
+_MOST_OF_RUN = 20_000_000
+"""Bytes of the events of all processes; as objects of Python they may take 24 times as many."""
+_LONGEST_EVENT = 1_000_000
+"""Bytes of a line; no event is as long."""
 _MOST_PROCESSES = 4_000
 _OF_SIGNALS = 128
 """Exit codes from here on are those of shells for signals."""
@@ -295,7 +297,7 @@ def _child_statuses(events: Iterable[Mapping[str, Any]]) -> dict[int, int]:
     statuses = {}
     for event in events:
         if event["event"] == "reaped":
-            with contextlib.suppress(KeyError, TypeError, ValueError):
+            with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
                 statuses[int(event["child"])] = os.waitstatus_to_exitcode(event["status"])
     return statuses
 
@@ -309,7 +311,7 @@ def _chain(event: Mapping[str, Any]) -> tuple[Raised, ...]:
                 bases=tuple(map(str, link["bases"])),
                 message=_printable(link["message"]),
                 frames=tuple(map(str, link["frames"])),
-                via=link["via"],
+                via=None if link["via"] is None else str(link["via"]),
             )
             for link in event["chain"]
         )
@@ -358,8 +360,10 @@ def _parse_event(line: bytes) -> Any:
     """Parse a line of JSON.
 
     Raises:
-        ValueError: it is no JSON, or has a number that no clock, status or pid is.
+        ValueError: it is no JSON, is too long, or has a number that no clock, status or pid is.
     """
+    if len(line) > _LONGEST_EVENT:
+        raise ValueError("too long")
     return json.loads(line, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 
 

@@ -149,7 +149,8 @@ def main(token: str) -> None:
     sessions = {session for session in runs.values() if session}
     end(token, sessions, empty_searches=1 if is_clean_exit else _EMPTY_SEARCHES)
     for workdir in runs:
-        shutil.rmtree(workdir, ignore_errors=True)
+        with contextlib.suppress(RecursionError):  # a script made a folder for each level of it
+            shutil.rmtree(workdir, ignore_errors=True)
 
 
 def end(token: str, sessions: Iterable[int], empty_searches: int = _EMPTY_SEARCHES) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from repros.engine.launch import containment, logs, reaper, stacks, untrusted
 from repros.engine.launch.deadlock import DeadlockWatch
 from repros.engine.launch.gather import Timeline, gather
 from repros.engine.launch.job import Job, MainProcess, RunFolders
+from repros.engine.launch.removal import remove_tree
 from repros.inside.recorder import RANK_GRACE
 from repros.model import Launch, Observation, ProcessRole
 
@@ -63,7 +63,7 @@ def run(job: Job, folder: Path, start: Start, launch: Launch, stop: threading.Ev
     except OSError as error:
         return broken("interrupted" if stop.is_set() else f"the engine failed: {error}")
     finally:
-        shutil.rmtree(folders.workdir, ignore_errors=True)
+        remove_tree(folders.workdir)
         reaper.of_this_runner.remove_run(folders.workdir)
     if stop.is_set():
         return broken("interrupted")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import Self
 from repros.diagnose.issue.source import imported_names
 from repros.engine.environment import Targets
 from repros.engine.launch import logs
+from repros.engine.launch.removal import remove_tree
 from repros.engine.launch.warm import modules_of
 from repros.model import Environment, Observation
 from repros.model.errors import ReprosError
@@ -122,7 +122,7 @@ class CandidateRunner:
             output = _output(observed.observation) if self.texts else ""
             failure = failure_of(outcome, task.script.name, source, output, self.texts)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
         return failure, outcome, observed.observation.seconds
 
     @contextlib.contextmanager

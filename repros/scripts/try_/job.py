@@ -17,9 +17,10 @@ from repros.engine.launch import Job
 from repros.engine.launch.environ import for_device
 from repros.inside import contract
 from repros.model import Device, Environment, Observation
+from repros.scripts.try_.cgroup import memory_group
 from repros.scripts.try_.environ import HOME, TEMPORARY, home_variables, script_environ, shell_notes
-from repros.scripts.try_.inside import ranks, sandbox
-from repros.scripts.try_.sandbox import INTERPRETER
+from repros.scripts.try_.inside import init, ranks, sandbox
+from repros.scripts.try_.sandbox import INTERPRETER, free_memory
 from repros.scripts.try_.servers import SandboxServers
 from repros.scripts.try_.task import Task
 
@@ -58,12 +59,18 @@ def run_task(
         modules: what the servers import.
     """
     workdir = Path(tempfile.mkdtemp(prefix="repros-"))
-    try:
-        job = make_job(task, environment, folder.resolve(), workdir, servers, modules)
-    except OSError as error:
-        shutil.rmtree(workdir, ignore_errors=True)
-        return ObservedRun(Observation((), 0.0, folder, broken=f"the engine failed: {error}"), workdir)
-    return ObservedRun(launch.run(job, folder, stop, servers), workdir)
+    with memory_group(_most_memory(task)) as group:
+        try:
+            job = make_job(task, environment, folder.resolve(), workdir, servers, modules, group)
+        except OSError as error:
+            shutil.rmtree(workdir, ignore_errors=True)
+            return ObservedRun(Observation((), 0.0, folder, broken=f"the engine failed: {error}"), workdir)
+        return ObservedRun(launch.run(job, folder, stop, servers), workdir)
+
+
+def _most_memory(task: Task) -> int:
+    """Return the bytes that all processes may use together: twice the limit of the ranks, since they share as much."""
+    return min(2 * task.limits.memory * task.options.ranks, free_memory(1))
 
 
 def make_job(
@@ -73,6 +80,7 @@ def make_job(
     workdir: Path,
     servers: SandboxServers | None = None,
     modules: Sequence[str] = (),
+    group: Path | None = None,
 ) -> Job:
     """Copy a program into its working folder, and return the job that runs it there.
 
@@ -83,6 +91,7 @@ def make_job(
         workdir: the working folder, which exists and is empty.
         servers: forks its ranks; None for a cold launch.
         modules: what the servers import.
+        group: the cgroup of its processes; None for none.
 
     Raises:
         OSError: a file cannot be copied.
@@ -93,7 +102,8 @@ def make_job(
     script = task.script.copy_to(workdir)
     interpreters = (python, Path(os.path.realpath(python)))
     own_folders = {servers.folder / name: workdir / name for name in (HOME, TEMPORARY)} if servers else {}
-    settings = task.sandbox.settings(task.limits, options.ranks, interpreters, (folder, workdir), own_folders)
+    writable = (folder, workdir)
+    settings = task.sandbox.settings(task.limits, options.ranks, interpreters, writable, own_folders, group=group)
     environ = _environ(task, environment, folder, workdir)
     if servers is not None:
         environ |= home_variables(servers.folder / HOME)
@@ -106,7 +116,7 @@ def make_job(
         script=script,
         environ=environ,
         deadline=task.limits.seconds,
-        main_pid=sandbox.MAIN_PID if task.sandbox.processes else None,
+        main_pid=init.MAIN_PID if task.sandbox.processes else None,
         ranks=options.ranks,
         device=device_of(task),
         workdir=workdir,
@@ -152,4 +162,4 @@ def _command(task: Task, python: Path, script: Path, settings: str) -> tuple[str
     if task.options.ranks > 1 and not task.options.own:
         names = (contract.CELL, contract.HOOKED)
         command = [str(INTERPRETER), "-I", "-S", ranks.__file__, *names, str(task.options.ranks), *command]
-    return ("-I", "-S", sandbox.__file__, settings, *command)
+    return ("-I", "-S", "-c", sandbox.PROGRAM, settings, *command)

@@ -23,6 +23,8 @@ from repros.scripts.try_.outcome import logs_of
 
 _DRIVERS = {"/lightning/fabric/": "fabric", "/lightning/pytorch/": "trainer", "/accelerate/": "accelerate"}
 """Parts of the paths of libraries that drive a training, with the watch's names for them."""
+_MOST_EVENTS = 10_000_000
+"""Bytes of the watch's events of a run; as objects of Python they may take 40 times as many."""
 _PACKAGES = ("torch", "lightning", "pytorch-lightning", "accelerate", "transformers")
 
 
@@ -59,21 +61,26 @@ def find_known(observed: ObservedRun, catalogue: Iterable[Repro], environment: E
     report = Report(repros, lambda *_: None, skip=(CRASH,))
     if not untrusted.is_folder(observation.folder, observation.folder / WATCH):
         return Known(match, explanations=explanations)
-    recorded = list(EventFolder(observation.folder, WATCH).poll())
-    failure = _take(report, (*recorded, *waiting_events(observation.ranks, environment)))
-    findings = tuple((_without_folder(finding, observed.workdir), ids) for finding, ids in report.found)
+    recorded = list(EventFolder(observation.folder, WATCH, _MOST_EVENTS).poll())
+    events = (*recorded, *waiting_events(observation.ranks, environment))
+    findings, failure = _take(report, events, observed.workdir)
     return Known(match, findings, explanations, failure)
 
 
-def _take(report: Report, events: Iterable[Event]) -> str | None:
-    """Give a report the events of a run; return why the monitoring is incomplete, if it is."""
+def _take(report: Report, events: Iterable[Event], folder: Path) -> tuple[tuple[Found, ...], str | None]:
+    """Give a report the events of a run.
+
+    Returns:
+        Its findings without the working folder, and why the monitoring is incomplete, if it is.
+    """
     try:
         for event in events:
             report.take(event)
         report.finish()
-        return next((f"{event['where']}: {event['error']}" for event in report.failures), None)
+        findings = tuple((_without_folder(finding, folder), ids) for finding, ids in report.found)
+        return findings, next((f"{event['where']}: {event['error']}" for event in report.failures), None)
     except Exception as error:  # noqa: BLE001 - the script may have written any event
-        return f"an event in {WATCH} is damaged: {type(error).__name__}"
+        return (), f"an event in {WATCH} is damaged: {type(error).__name__}"
 
 
 def _explained_without_folder(explanation: Explanation, folder: Path) -> Explanation:

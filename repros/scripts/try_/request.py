@@ -31,6 +31,8 @@ class ScriptRequest:
     """Limit per process; None divides the free memory by the ranks."""
     file_size: int = 2**30
     network: bool = False
+    weak_sandbox: bool = False
+    """Whether the script may run although this system cannot build the whole sandbox."""
     watch: bool = True
     """Whether to run the checks of `repros watch`."""
 

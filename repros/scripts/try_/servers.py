@@ -8,13 +8,13 @@ there.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from repros.engine.launch import Job, Servers
 from repros.engine.launch.environ import for_device
+from repros.engine.launch.removal import remove_tree
 from repros.engine.launch.server import Server
 from repros.scripts.try_.environ import HOME, TEMPORARY, script_environ
 
@@ -45,7 +45,7 @@ class SandboxServers(Servers):
     def close(self) -> None:
         """End every server, and delete the home folder."""
         super().close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_tree(self.folder)
 
     def _start(self, job: Job, log: Path) -> Server:
         variables = for_device(job.device, job.ranks, on_stack=False)

@@ -14,10 +14,19 @@ from repros.scripts.try_.job import describe_shell
 from repros.scripts.try_.known import Known
 from repros.scripts.try_.outcome import Link, ScriptOutcome, Status
 from repros.scripts.try_.run import ScriptRun
+from repros.scripts.try_.sandbox import Sandbox
 from repros.scripts.try_.task import Task
 from repros.text.layout import Paragraphs, Section
 from repros.text.wording import count, relative_to_cwd, wrap
 
+_OPEN = {
+    "network": "the network",
+    "system": "names, modes and times of your files, and the shared memory, terminals and sockets of other programs",
+    "processes": "your other processes, which it sees and signals, and may leave processes behind",
+    "files": "the contents of your files",
+    "calls": "your other processes by tracing, and more of the kernel",
+}
+"""What is open without an isolation of the sandbox."""
 _VIA = {"cause": "caused by", "context": "while handling", "group": "one of"}
 _MOST_LINKS = 4
 _LONGEST_MESSAGE = 400
@@ -33,17 +42,16 @@ def format_warning(task: Task, width: int) -> str:
     hidden = {"network": sandbox.network, "files of yours": sandbox.files, "secrets of yours": True}
     without = ", ".join(f"no {name}" for name, is_hidden in hidden.items() if is_hidden)
     usage = f"{limits.seconds:g} s, {_size(limits.memory)} a process, {_size(limits.file_size)} a file"
-    actions = {
-        "network": "take its network away",
-        "system": "give it mounts, devices and shared memory of its own",
-        "processes": "hide other processes",
-        "files": "hide your files",
-        "calls": "refuse it system calls",
-    }
-    missing = [f"This system cannot {actions[name]} ({why})." for name, why in sandbox.problems.items()]
+    missing = [format_open(sandbox)] if sandbox.problems else []
     if left_out := ", ".join(str(relative_to_cwd(path)) for path in task.script.left_out[:_MOST_NAMED]):
         missing.append(f"Not copied, since it is a link to another folder: {left_out}.")
     return "\n".join(wrap(" ".join([f"sandbox: {without}; {usage}.", *missing, *describe_shell(task)]), width))
+
+
+def format_open(sandbox: Sandbox) -> str:
+    """Return the sentence that says what is open to a script, as this system cannot isolate it, and why."""
+    reached = "; ".join(f"{_OPEN[name]} ({why})" for name, why in sandbox.problems.items())
+    return f"This system cannot build the whole sandbox, so the script reaches {reached}."
 
 
 def refuse_no_run(started: Iterable[ScriptRun]) -> Iterator[ScriptRun]:

@@ -281,3 +281,11 @@ def test_a_running_process_tells_of_its_shortest_timeout(
     observed(tmp_path, {MAIN: [start(), *events]})
     (trace,) = gathering.read_traces(tmp_path, MAIN).values()
     assert trace.timeout == timeout
+
+
+def test_records_that_no_process_writes_are_read_all_the_same(tmp_path: Path) -> None:
+    """A status that no process has, a link of a chain by a list, and a line of megabytes."""
+    strange = [{**CHAIN[0], "via": [1]}]
+    events = [start(), event("reaped", child=5, status=2**40), event("finished", more=["x"] * 400_000)]
+    found = gathered(tmp_path, {MAIN: [*events, event("raised", chain=strange)]}, 1)
+    assert found == [("rank 0", "raised", "m")]

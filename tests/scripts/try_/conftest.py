@@ -16,6 +16,8 @@ import pytest
 from repros.cli.main import main
 from repros.engine import environment, environments
 from repros.model import Device, Environment
+from repros.scripts.try_ import sandbox
+from repros.scripts.try_.bubblewrap import find_bubblewrap
 
 ROOT = Path(__file__).parents[3]
 
@@ -77,6 +79,16 @@ def two_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(environment, "probe", probe)
     monkeypatch.setattr(environments, "ensure", lambda stack, report_progress: Path(sys.executable))
+
+
+@pytest.fixture(params=["bubblewrap", "calls of the kernel"])
+def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make the namespaces of the sandbox in each way, and return its name."""
+    if request.param != "bubblewrap":
+        monkeypatch.setattr(sandbox, "find_bubblewrap", lambda: None)
+    elif find_bubblewrap() is None:
+        pytest.skip("bubblewrap is not installed")
+    return str(request.param)
 
 
 @pytest.fixture

@@ -14,12 +14,13 @@ import psutil
 import pytest
 
 from repros.scripts.try_ import request
-from repros.scripts.try_.inside import sandbox
+from repros.scripts.try_.inside.init import MAIN_PID
 from repros.scripts.try_.sandbox import find_sandbox
 from tests.scripts.try_.conftest import ROOT, Try, Write
 from tests.scripts.try_.test_sandbox import PROBE
 
 SANDBOX = find_sandbox(network=False)
+pytestmark = pytest.mark.usefixtures("each_way")
 needs_system = pytest.mark.skipif(not SANDBOX.system, reason="this system lets nobody make a mount namespace")
 needs_processes = pytest.mark.skipif(not SANDBOX.processes, reason="this system lets nobody make a PID namespace")
 
@@ -103,7 +104,7 @@ attempt(lambda: os.kill(0, 0))
         assert (os.sched_getaffinity(other.pid), os.getpriority(os.PRIO_PROCESS, other.pid)) == before
         other.communicate(b"\n")
     assert written == [
-        f"False {sandbox.MAIN_PID} {sandbox.MAIN_PID}",
+        f"False {MAIN_PID} {MAIN_PID}",
         *["No such process"] * 3,
         "Operation not permitted",
         *["done None"] * 2,
@@ -149,7 +150,7 @@ def test_a_chain_of_daemons_ends_with_the_script(
     has_namespace: bool, try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_namespace:
-        monkeypatch.setattr(request, "find_sandbox", lambda **_: replace(SANDBOX, processes=False))
+        monkeypatch.setattr(request, "find_sandbox", lambda **_: replace(SANDBOX, processes=False, bubblewrap=None))
     write("chain.py", CHAIN)
     before = time.monotonic()
     found = try_here("chain.py", "--json", "--no-watch", "--timeout", "4").stack

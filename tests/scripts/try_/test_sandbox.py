@@ -17,11 +17,13 @@ from pathlib import Path
 import pytest
 
 from repros.scripts.try_.environ import script_environ
+from repros.scripts.try_.inside import calls as filtered
 from repros.scripts.try_.inside import sandbox
 from repros.scripts.try_.sandbox import find_sandbox
 from tests.scripts.try_.conftest import Try, Write
 
 SANDBOX = find_sandbox(network=False)
+pytestmark = pytest.mark.usefixtures("each_way")
 needs_files = pytest.mark.skipif(not SANDBOX.files, reason="this system has no Landlock")
 needs_system = pytest.mark.skipif(not SANDBOX.system, reason="this system lets nobody make a mount namespace")
 needs_calls = pytest.mark.skipif(not SANDBOX.calls, reason="this system has no filter for calls")
@@ -149,11 +151,17 @@ attempt(lambda: os.chmod({str(diary)!r}, 0o777))
 attempt(lambda: os.utime({str(diary)!r}, (1, 1)))
 attempt(lambda: os.chown({str(diary)!r}, os.getuid(), os.getgid()))
 attempt(lambda: os.setxattr({str(diary)!r}, "user.a", b"b"))
+attempt(lambda: os.stat({str(diary)!r}))
+attempt(lambda: os.chmod("/usr/bin/env", 0o755))
+attempt(lambda: open("/dev/x", "w"))
 open("own.txt", "w").close()
 attempt(lambda: os.chmod("own.txt", 0o700))
 """,
     )
-    assert try_here("touch.py", "--json").written.splitlines() == ["Read-only file system"] * 4 + ["done None"]
+    absent, read_only = "No such file or directory", "Read-only file system"
+    written = try_here("touch.py", "--json").written.splitlines()
+    assert written == [absent] * 5 + [read_only] + written[6:7] + ["done None"]
+    assert written[6] in {read_only, "Permission denied"}
     after = diary.stat()
     assert (after.st_mode, after.st_mtime_ns, after.st_ctime_ns) == (
         *(before.st_mode, before.st_mtime_ns, before.st_ctime_ns),
@@ -227,7 +235,7 @@ attempt(lambda: socket.socket().close())
 
 def test_the_filter_has_every_call_on_each_processor() -> None:
     """A call that one processor lacks is a legacy one of x86, and no number is there twice."""
-    calls = {machine: text.split() for machine, text in sandbox._NUMBERS.items()}
+    calls = {machine: text.split() for machine, text in filtered.NUMBERS.items()}
     names = {machine: set(words[::2]) for machine, words in calls.items()}
     assert names["x86_64"] - names["aarch64"] == {"iopl", "ioperm"}
     for words in calls.values():
@@ -236,29 +244,42 @@ def test_the_filter_has_every_call_on_each_processor() -> None:
     if headers.exists():
         defined = dict(re.findall(r"#define __NR_(\w+) (\d+)", headers.read_text("utf-8")))
         stated = dict(zip(calls["x86_64"][::2], calls["x86_64"][1::2], strict=True))
-        assert stated == {name: defined[name] for name in stated}
+        known = stated.keys() & defined.keys()
+        assert len(known) > len(stated) / 2
+        assert {name: stated[name] for name in known} == {name: defined[name] for name in known}
+
+
+NO_LANDLOCK = """
+import sys
+from repros.scripts.try_.inside import files, sandbox
+def lacks(_):
+    raise OSError("there is no Landlock")
+if len(sys.argv) > {words}:
+    sandbox.ISOLATIONS["files"] = lacks
+"""
+
+
+def take_landlock_away(monkeypatch: pytest.MonkeyPatch, words: int) -> None:
+    """Take it from each program of the sandbox that gets more words than that."""
+    before, after = sandbox.PROGRAM.split("sandbox.start()")
+    lines = [*before.strip("; ").split("; "), NO_LANDLOCK.format(words=words), "sandbox.start()", after]
+    monkeypatch.setattr(sandbox, "PROGRAM", "\n".join(lines))
 
 
 def test_an_isolation_that_cannot_be_provided_is_named(
-    try_here: Try, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
+    try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lacks = here / "sandbox.py"
-    source = Path(str(sandbox.__file__)).read_text("utf-8")
-    lacks.write_text(source.replace('sys.platform != "linux"', "True"), "utf-8")
-    monkeypatch.setattr(sandbox, "__file__", str(lacks))
+    take_landlock_away(monkeypatch, 0)
     write("clean.py", "pass\n")
     ended = try_here("clean.py")
     assert ended.code == 0
-    assert ended.err.count(sys.platform) == 5, "for none of the isolations"
+    assert "This system cannot hide your files (there is no Landlock)." in " ".join(ended.err.split())
 
 
 def test_nothing_runs_without_an_isolation_that_was_promised(
-    try_here: Try, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
+    try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lacks = here / "sandbox.py"
-    source = Path(str(sandbox.__file__)).read_text("utf-8")
-    lacks.write_text(source.replace('sys.platform != "linux"', "len(sys.argv) > 2"), "utf-8")
-    monkeypatch.setattr(sandbox, "__file__", str(lacks))
+    take_landlock_away(monkeypatch, 2)
     write("touch.py", "print('it runs')\n")
     ended = try_here("touch.py", "--json")
     assert (ended.code, ended.stack["status"]) == (1, "not judged")

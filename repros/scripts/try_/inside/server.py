@@ -16,7 +16,7 @@ from typing import Any
 
 from repros.inside import leader, warm
 from repros.inside.processes import die_with_parent
-from repros.scripts.try_.inside import sandbox
+from repros.scripts.try_.inside import init, sandbox
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def _lead_in_sandbox(request: dict[str, Any]) -> int:
     if problems:
         log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(log, sandbox.refusal(problems).encode())
-        return sandbox.REFUSED
+        return init.REFUSED
     sandbox.limit(settings)
     sys.path[0] = request["cwd"]  # where Python puts the folder of a script
     return leader.lead(request)

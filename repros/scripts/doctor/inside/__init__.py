@@ -1,0 +1,1 @@
+"""The script that `repros doctor` runs in the sandbox."""
