@@ -201,6 +201,12 @@ def _cublas(groups: Words, _: str) -> Words:
     return _flags(no_memory=is_creation)
 
 
+def _image_tokens(groups: Words, _: str) -> Words:
+    """Return what the text has more of, and `cuts` unless it has more tokens than features: truncation leaves fewer."""
+    tokens, features = int(groups.get("tokens", "0")), int(groups.get("features", "0"))
+    return {"surplus": f"{tokens - features} more"} if tokens > features else {"cuts": "cuts"}
+
+
 DERIVATIONS: Mapping[str, Derivation] = {
     "broadcast-sizes": Derivation(_broadcast, ("limit",)),
     "cat-sizes": Derivation(_cat, ("off_by_one",)),
@@ -217,6 +223,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
     "dimension-out-of-range": Derivation(_dimension, ("dimensions",)),
     "dtype-mismatch": Derivation(_dtypes, ("half", "double")),
     "expand-size": Derivation(_expand, ("limit",)),
+    "image-tokens": Derivation(_image_tokens, ("surplus", "cuts")),
     "inplace-modified": Derivation(_inplace, ("changes", "weight")),
     "input-weight-type": Derivation(_input_type, ("model_on_cpu", "input_on_cpu", "dtypes_differ")),
     "invalid-gradient": Derivation(_invalid_gradient, ("own",)),

@@ -94,6 +94,34 @@ def explain(
     return tuple(sorted(explained, key=_order))
 
 
+def explain_reported(family: MessageFamily, sentence: str, line: int) -> Explanation:
+    """Explain an error that a sentence of an issue reports in words of its own.
+
+    Args:
+        family: what the sentence reports.
+        sentence: the sentence.
+        line: the number of its line.
+    """
+    link = ChainLink(Raised("", (), sentence, ()), line, has_traceback=False, has_class=False)
+    failure = LogFailure((link,), ())
+    words = {"script": DEFAULT_SCRIPT}
+    facts = tuple(_fill_all(family.facts, words))
+    causes = tuple(_causes(family, failure, (), words))
+    commands = tuple(_fill_all(family.next, words))
+    return Explanation(
+        failure,
+        link,
+        family,
+        facts,
+        causes,
+        None,
+        is_consequence=False,
+        is_first=False,
+        next=commands,
+        script=DEFAULT_SCRIPT,
+    )
+
+
 def _left(families: Sequence[MessageFamily], explained: Iterable[Explanation]) -> list[MessageFamily]:
     """Return the families without those that explain a failure already."""
     found = {explanation.family.name for explanation in explained if explanation.family}

@@ -18,6 +18,9 @@ from repros.engine.values import Key, list_of, text
 
 FOLDER = Path(__file__).parent / "families"
 
+Words = tuple[tuple[str, ...], ...]
+"""Groups of words; a sentence has one of each group."""
+
 
 class Fault(StrEnum):
     """What has to change for the error to go away."""
@@ -70,6 +73,12 @@ class MessageFamily:
     """Expressions with named groups, searched in the other lines of the log."""
     next: tuple[str, ...] = ()
     """Commands; `{script}` is the program that the log names."""
+    reported: tuple[Words, ...] = ()
+    """What sentences of an issue say that report the error without its message."""
+
+    def is_reported(self, sentence: str) -> bool:
+        """Return whether a sentence, in lower case, reports the error in other words than the message's."""
+        return any(all(any(word in sentence for word in group) for group in words) for words in self.reported)
 
     def search(self, class_name: str, message: str) -> dict[str, str] | None:
         """Return the named groups of the first pattern found in a message; None if none is.
@@ -124,6 +133,12 @@ def _list(expected: str, convert: Callable[[Any], Any] = text, **more: Any) -> K
     return Key(f"a list of {expected}", list_of(convert), **more)
 
 
+def _words(value: Any) -> Words:
+    """Return the groups of words of `a | b & c`: one of the first group and `c`."""
+    groups = text(value).lower().split("&")
+    return tuple(tuple(word for word in map(str.strip, group.split("|")) if word) for group in groups)
+
+
 _CAUSE: Mapping[str, Key] = {
     "text": Key("a cause, without its full stop", text, required=True),
     "fix": Key("the change that removes the cause", text, required=True),
@@ -142,6 +157,7 @@ _FAMILY: Mapping[str, Key] = {
     "facts": _list("sentences with groups in braces"),
     "log": _list("regular expressions with named groups", expression),
     "next": _list("commands"),
+    "reported": _list("groups of words as `a | b & c`", _words),
 }
 
 _TOKEN = re.compile(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
+from repros.diagnose.issue.symptoms import find_symptom
 from repros.diagnose.match import LogMatch
 from repros.diagnose.messages import Explanation, Fault, PossibleCause, explain
-from repros.diagnose.messages.explain import Lines
+from repros.diagnose.messages.explain import Lines, explain_reported, is_warning
+from repros.diagnose.messages.family import load_families
 from repros.diagnose.messages.nearest import NearFailure
+from repros.diagnose.messages.prose import find_reported
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.failure_answer import where_section
 from repros.scripts.triage.kind import Input
@@ -37,6 +41,8 @@ def answer_message(
         report: the issue that the input is; its conditions exclude causes, and its words order the others.
     """
     explanations = explain(match.failures, lines)
+    if report and all(one.is_consequence or (not one.family and is_warning(one.link)) for one in explanations):
+        explanations = _reported(report, explanations)
     if not explanations:
         return None
     first = next((one for one in explanations if one.family and not one.is_consequence), explanations[0])
@@ -58,12 +64,7 @@ def answer_message(
             if near
             else ()
         ),
-        *(
-            [Section("seen", (f"{match.end.short} ({match.end.meaning})",))]
-            if match.end and first.is_consequence
-            else ()
-        ),
-        *([Section("missing", (_ANOTHER_LOG,), most_lines=2)] if first.is_consequence else ()),
+        *(_elsewhere_sections(match) if first.is_consequence else ()),
     )
     return Answer(given.kind, _title(first), certainty, sections=sections, next=_commands(first), notes=match.notes)
 
@@ -73,6 +74,18 @@ def _elsewhere_sections(match: LogMatch) -> Iterator[Section]:
     if match.end:
         yield Section("seen", (f"{match.end.short} ({match.end.meaning})",))
     yield Section("missing", (_ANOTHER_LOG,), most_lines=2)
+
+
+def _reported(report: Report, explanations: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
+    """Return what an issue reports in its own words in front of the explanations of its messages."""
+    issue = report.issue
+    prose = "" if find_symptom(replace(issue, seen="")) else issue.seen
+    found = find_reported(issue.title, prose, load_families())
+    if found is None:
+        return explanations
+    family, sentence = found
+    before = report.text.partition(sentence)[0]
+    return (explain_reported(family, sentence, before.count("\n") + 1), *explanations)
 
 
 def _title(explanation: Explanation) -> str:
