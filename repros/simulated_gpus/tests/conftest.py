@@ -35,7 +35,7 @@ else:
         startup.install()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def root() -> Path:
     """The clone's root, which an interpreter needs on its path to import `repros`."""
     return ROOT
@@ -94,7 +94,7 @@ def runner(python: Path) -> Any:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_python() -> Any:
     """Run a script in a fresh interpreter of this environment, with additional environment variables."""
     return runner(Path(sys.executable))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="runs in an environment with torch")
 
+LAUNCH = """
+import runpy, sys
+sys.argv = ["torchrun", "--standalone", "--nproc-per-node", "2", *sys.argv[1:]]
+runpy.run_module("torch.distributed.run", run_name="__main__")
+"""
 RANKS = """
-    import os, subprocess, sys
-    if "LOCAL_RANK" not in os.environ:
-        launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__]
-        sys.exit(subprocess.call(launch))
+    import os, sys
     import torch
     from accelerate import Accelerator
     accelerator = Accelerator()
@@ -51,8 +54,10 @@ def model() -> Any:
 
 
 @pytest.mark.usefixtures("collectives")
-def test_two_ranks_train_alike(accelerate: Any, run_script: Any) -> None:
-    ended = run_script(RANKS)
+def test_two_ranks_train_alike(accelerate: Any, run_warm: Any, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(RANKS))
+    ended = run_warm(LAUNCH, str(script))
     lines = sorted(line for line in ended.stdout.splitlines() if line.startswith("cuda:"))
     # Each rank sees half of the batches; the last two contain 8 to 15.
     assert lines == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -26,12 +25,6 @@ def simulated(root: Path, run_script: Run) -> Run:
 
 
 @pytest.fixture
-def in_place(root: Path, run_python: Run) -> Run:
-    """Run a script in an interpreter of its own, for what a process finds as it starts, starts itself, or ends with."""
-    return simulated(root, run_python)
-
-
-@pytest.fixture
 def in_warm_place(root: Path, run_warm: Run) -> Run:
     """Run a script where torch is imported already."""
     return simulated(root, run_warm)
@@ -43,8 +36,8 @@ def printed(ended: subprocess.CompletedProcess[str]) -> list[str]:
     return ended.stdout.splitlines()
 
 
-def test_a_tensor_is_on_cuda(in_place: Run) -> None:
-    lines = printed(in_place("""
+def test_a_tensor_is_on_cuda(in_warm_place: Run) -> None:
+    lines = printed(in_warm_place("""
         import torch
         x = torch.ones(2, 3, device="cuda")
         print(x.device, x.is_cuda, x.type(), isinstance(x, torch.cuda.FloatTensor))
@@ -58,8 +51,8 @@ def test_a_tensor_is_on_cuda(in_place: Run) -> None:
     ]
 
 
-def test_backward_has_the_threads_of_the_caller_whoever_set_another_number(in_place: Run) -> None:
-    lines = printed(in_place("""
+def test_backward_has_the_threads_of_the_caller_whoever_set_another_number(in_warm_place: Run) -> None:
+    lines = printed(in_warm_place("""
         import threading
         import torch
 
@@ -136,16 +129,6 @@ def test_tensor_types_make_tensors(in_warm_place: Run) -> None:
     ]
 
 
-def test_it_says_once_that_it_is_simulated(in_place: Run) -> None:
-    ended = in_place("""
-        import subprocess, sys, torch
-        subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    """, REPROS_SIM_ANNOUNCED="")  # fmt: skip
-    assert ended.stderr == (
-        "simulated GPUs in the place of cuda: 2 x Simulated CUDA device (host memory; nothing here measures a GPU)\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
@@ -174,33 +157,10 @@ def test_errors_are_cuda_s(in_warm_place: Run, expression: str, words: str) -> N
     assert words in lines[0]
 
 
-def test_visible_devices_are_honoured(in_place: Run) -> None:
+def test_visible_devices_are_honoured(in_warm_place: Run) -> None:
     script = "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"
-    assert printed(in_place(script, REPROS_SIM_DEVICES="4", CUDA_VISIBLE_DEVICES="1,3")) == ["True 2"]
-    assert printed(in_place(script, REPROS_SIM_DEVICES="4", CUDA_VISIBLE_DEVICES="")) == ["False 0"]
-
-
-def test_memory_is_limited_and_counted_in_cuda_s_blocks(in_place: Run) -> None:
-    lines = printed(in_place("""
-        import torch
-        x = torch.empty(3, device="cuda")
-        print(torch.cuda.memory_allocated(), torch.cuda.get_device_properties(0).name)
-        try:
-            torch.empty(80 << 30, dtype=torch.uint8, device="cuda")
-        except torch.cuda.OutOfMemoryError as error:
-            print(torch.__version__, str(error))
-    """, REPROS_SIM_LIKE="h100"))  # fmt: skip
-    assert lines[0] == "512 Simulated NVIDIA H100 80GB HBM3"
-    version, message = lines[1].split(" ", 1)
-    release = tuple(int(part) for part in version.split(".")[:2])
-    words = (
-        " (GPU 0; 79.10 GiB total capacity; 512 bytes already allocated; 79.10 GiB free"
-        if release < (2, 1)
-        else ". GPU 0 has a total capacty of 79.10 GiB of which 79.10 GiB is free"  # so spelt up to 2.1
-        if release < (2, 2)
-        else ". GPU 0 has a total capacity of 79.10 GiB of which 79.10 GiB is free"
-    )
-    assert message.startswith(f"CUDA out of memory. Tried to allocate 80.00 GiB{words}")
+    assert printed(in_warm_place(script, REPROS_SIM_DEVICES="4", CUDA_VISIBLE_DEVICES="1,3")) == ["True 2"]
+    assert printed(in_warm_place(script, REPROS_SIM_DEVICES="4", CUDA_VISIBLE_DEVICES="")) == ["False 0"]
 
 
 def test_amp_trains(in_warm_place: Run) -> None:
@@ -234,50 +194,18 @@ def test_a_generator_s_state_is_a_seed_and_an_offset(in_warm_place: Run) -> None
     assert lines == ["[7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] True cuda", "True"]
 
 
-def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_place: Run, tmp_path: Path) -> None:
-    import torch
+@pytest.fixture(scope="module")
+def of_settings(root: Path, run_python: Run) -> subprocess.CompletedProcess[str]:
+    """What one process prints whose settings are read as torch is imported, and one that it starts."""
+    script = """
+        import subprocess, sys, torch
 
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 1):
-        pytest.skip("torch 2.0 has no process-group backends for devices other than the CPU and CUDA")
-    (tmp_path / "train.py").write_text(
-        textwrap.dedent("""
-        import os, sys, torch, torch.distributed as dist
-        device, backend = sys.argv[1:]
-        dist.init_process_group(backend)
-        place = torch.device(device, dist.get_rank()) if device == "cuda" else torch.device("cpu")
-        torch.manual_seed(0)
-        model = torch.nn.Linear(3, 2).to(place)
-        model = torch.nn.parallel.DistributedDataParallel(model)
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        for step in range(3):
-            model(torch.full((2, 3), float(dist.get_rank() + step), device=place)).sum().backward()
-            optimizer.step()
-        if device == "cuda":
-            try:
-                dist.all_reduce(torch.ones(1))
-            except RuntimeError as error:
-                assert "No backend type associated with device type cpu" in str(error), error
-        if dist.get_rank() == 0:
-            print([round(v, 9) for p in model.parameters() for v in p.flatten().tolist()])
-        dist.destroy_process_group()
-        sys.stdout.flush()
-        os._exit(0)  # as Python ends, a thread of Gloo's may abort the process (pytorch#190489)
-    """)
-    )
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    script = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
-    outputs = []
-    for device, backend in (("cuda", "nccl"), ("cpu", "gloo")):
-        command = [*launch, str(tmp_path / "train.py"), device, backend]
-        lines = printed(in_place(f"import sys; sys.argv = ['', *{command!r}]\n{script}"))
-        outputs.append([line for line in lines if not line.startswith("[Gloo]")])  # 2.9 and 2.10 print them
-    assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 1
-
-
-def test_the_devices_can_draw_the_cpu_s_random_numbers(in_place: Run) -> None:
-    lines = printed(in_place("""
-        import torch
+        x = torch.empty(3, device="cuda")
+        print(torch.cuda.memory_allocated(), torch.cuda.get_device_properties(0).name)
+        try:
+            torch.empty(80 << 30, dtype=torch.uint8, device="cuda")
+        except torch.cuda.OutOfMemoryError as error:
+            print(torch.__version__, str(error).replace(chr(10), " "))
 
         def drawn(*devices):
             torch.manual_seed(3)
@@ -286,6 +214,74 @@ def test_the_devices_can_draw_the_cpu_s_random_numbers(in_place: Run) -> None:
 
         print(drawn("cuda", "cpu", "cuda:1") == drawn("cpu", "cpu", "cpu"))
         own = [torch.rand(2, device="cuda", generator=torch.Generator("cuda").manual_seed(5)).tolist() for _ in "12"]
-        print(own[0] == own[1])
-    """, REPROS_SIM_RANDOM="cpu"))  # fmt: skip
-    assert lines == ["True", "True"]
+        print(own[0] == own[1], flush=True)
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    """
+    settings = {"REPROS_SIM_ANNOUNCED": "", "REPROS_SIM_LIKE": "h100", "REPROS_SIM_RANDOM": "cpu"}
+    return simulated(root, run_python)(script, **settings)
+
+
+def test_it_says_once_that_it_is_simulated(of_settings: subprocess.CompletedProcess[str]) -> None:
+    name = "Simulated NVIDIA H100 80GB HBM3"
+    assert of_settings.stderr == (
+        f"simulated GPUs in the place of cuda: 2 x {name} (host memory; nothing here measures a GPU)\n"
+    )
+
+
+def test_memory_is_limited_and_counted_in_cuda_s_blocks(of_settings: subprocess.CompletedProcess[str]) -> None:
+    lines = printed(of_settings)
+    assert lines[0] == "512 Simulated NVIDIA H100 80GB HBM3"
+    version, message = lines[1].split(" ", 1)
+    release = tuple(int(part) for part in version.split(".")[:2])
+    words = (
+        " (GPU 0; 79.10 GiB total capacity; 512 bytes already allocated; 79.10 GiB free"
+        if release < (2, 1)
+        else ". GPU 0 has a total capacty of 79.10 GiB of which 79.10 GiB is free"  # so spelt up to 2.1
+        if release < (2, 2)
+        else ". GPU 0 has a total capacity of 79.10 GiB of which 79.10 GiB is free"
+    )
+    assert message.startswith(f"CUDA out of memory. Tried to allocate 80.00 GiB{words}")
+
+
+def test_the_devices_can_draw_the_cpu_s_random_numbers(of_settings: subprocess.CompletedProcess[str]) -> None:
+    assert printed(of_settings)[2:] == ["True", "True"]
+
+
+DDP = """
+import os, torch, torch.distributed as dist
+
+def train(place, group):
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2).to(place), process_group=group)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in range(3):
+        model(torch.full((2, 3), float(dist.get_rank() + step), device=place)).sum().backward()
+        optimizer.step()
+    return [round(v, 9) for p in model.parameters() for v in p.flatten().tolist()]
+
+dist.init_process_group("nccl")
+results = [train(torch.device("cuda", dist.get_rank()), None)]
+try:
+    dist.all_reduce(torch.ones(1))
+except RuntimeError as error:
+    assert "No backend type associated with device type cpu" in str(error), error
+results.append(train(torch.device("cpu"), dist.new_group(backend="gloo")))
+if dist.get_rank() == 0:
+    print(results[0] == results[1], len(results[0]), flush=True)
+os._exit(0)  # as Python ends, a thread of Gloo's may abort the process (pytorch#190489)
+"""
+
+
+def test_ddp_under_nccl_equals_the_cpu_under_gloo(in_warm_place: Run, tmp_path: Path) -> None:
+    import torch
+
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 1):
+        pytest.skip("torch 2.0 has no process-group backends for devices other than the CPU and CUDA")
+    (tmp_path / "train.py").write_text(DDP)
+    words = ["torchrun", "--standalone", "--nproc-per-node", "2", str(tmp_path / "train.py")]
+    lines = printed(in_warm_place(f"""
+        import runpy, sys
+        sys.argv = {words}
+        runpy.run_module("torch.distributed.run", run_name="__main__")
+    """))  # fmt: skip
+    assert [line for line in lines if not line.startswith("[Gloo]")] == ["True 8"]  # 2.9 and 2.10 print those

@@ -99,11 +99,11 @@ layer.cuda()(torch.ones(1, 2, device="cuda"))
 
 
 @pytest.mark.skipif(TORCH >= (2, 10), reason="from torch 2.10, products do not ask for cuBLAS's workspace")
-def test_a_product_asks_for_cublas_workspace(run_python: Any) -> None:
-    ended = run_python(PRODUCT, CUBLAS_WORKSPACE_CONFIG="")
+def test_a_product_asks_for_cublas_workspace(run_warm: Any) -> None:
+    ended = run_warm(PRODUCT, CUBLAS_WORKSPACE_CONFIG="")
     assert ended.returncode == 1
     assert "you must set an environment variable before running your PyTorch application" in ended.stderr
-    assert run_python(PRODUCT, CUBLAS_WORKSPACE_CONFIG=":4096:8").returncode == 0
+    assert run_warm(PRODUCT, CUBLAS_WORKSPACE_CONFIG=":4096:8").returncode == 0
 
 
 @pytest.mark.skipif(TORCH < (2, 1), reason="torch 2.0 does not fill new memory")

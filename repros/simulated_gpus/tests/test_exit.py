@@ -70,10 +70,16 @@ if child:
 }
 
 
+COLD = ("with backward", "with a function of Python in the graph")
+"""Endings of processes that have also imported torch themselves."""
+AS_PYTHON_ENDS = "import __main__, sys\nvars(__main__).update(globals())\nsys.exit()"
+"""Takes down what is left, which the warm interpreter leaves out."""
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_process_ends(ending: str, run_python: Any) -> None:
+def test_a_process_ends(ending: str, run_python: Any, run_warm: Any) -> None:
     script, code = ENDINGS[ending]
-    ended = run_python(f"import torch\n{script}")
+    ended = (run_python if ending in COLD else run_warm)(f"import torch\n{script}\n{AS_PYTHON_ENDS}")
     assert (ended.returncode, "terminate" in ended.stderr, "ignored" in ended.stderr) == (code, False, False), (
         ended.stderr
     )

@@ -64,6 +64,6 @@ dist.destroy_process_group()
 """
 
 
-def test_objects_are_gathered_with_the_log_s_details(run_python: Any, tmp_path: Path) -> None:
-    ran = run_python(_OBJECTS, str(tmp_path / "store"), TORCH_DISTRIBUTED_DEBUG="DETAIL")
+def test_objects_are_gathered_with_the_log_s_details(run_warm: Any, tmp_path: Path) -> None:
+    ran = run_warm(_OBJECTS, str(tmp_path / "store"), TORCH_DISTRIBUTED_DEBUG="DETAIL")
     assert ran.stdout.splitlines()[-1:] == ["[{'rank': 0}]"], ran.stderr

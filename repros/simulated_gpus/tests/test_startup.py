@@ -15,12 +15,7 @@ def test_nothing_is_loaded_before_torch_is(run_script: Any) -> None:
     assert ended.stdout.strip() == str([f"repros.simulated_gpus{name}" for name in loaded]), ended.stderr
 
 
-def test_importing_torch_loads_it(sim: Any, run_script: Any) -> None:
-    ended = run_script("import torch; print(torch.zeros(1, device='cuda:1').device)")
-    assert ended.stdout.strip() == "cuda:1", ended.stderr
-
-
-def test_a_forked_and_a_spawned_process_have_it_too(sim: Any, run_script: Any) -> None:
+def test_importing_torch_loads_it_in_a_forked_and_a_spawned_process_too(sim: Any, run_script: Any) -> None:
     script = """
         import multiprocessing, torch
         def work(results):
@@ -35,6 +30,7 @@ def test_a_forked_and_a_spawned_process_have_it_too(sim: Any, run_script: Any) -
                 process.start()
                 print(method, results.get())
                 process.join()
+            print(torch.zeros(1, device="cuda:1").device)
     """
     ended = run_script(script)
-    assert ended.stdout.splitlines() == ["fork [2.0, 2.0, 2.0]", "spawn [2.0, 2.0, 2.0]"], ended.stderr
+    assert ended.stdout.splitlines() == ["fork [2.0, 2.0, 2.0]", "spawn [2.0, 2.0, 2.0]", "cuda:1"], ended.stderr

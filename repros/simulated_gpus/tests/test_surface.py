@@ -79,14 +79,18 @@ except torch.cuda.OutOfMemoryError as error:
 print(torch.empty(9_000_000, dtype=torch.uint8, device="cuda:1").device, torch.cuda.memory_stats()["num_ooms"])
 del kept
 print(torch.empty(9_000_000, dtype=torch.uint8, device="cuda").numel())
+torch.empty(16 << 20, dtype=torch.uint8, device="cuda:2")  # is free at once
+torch.empty(20 << 20, dtype=torch.uint8, device="cuda:2")  # does not fit into it
+print(torch.cuda.memory_stats(2)["num_alloc_retries"], torch.cuda.memory_reserved(2) >> 20)
 """
-    done = run_python(script, REPROS_SIM_MEMORY=str(24 << 20))
-    size, message, other, freed = done.stdout.splitlines()
+    done = run_python(script, REPROS_SIM_MEMORY=str(24 << 20), REPROS_SIM_DEVICES="3")
+    size, message, other, freed, cached = done.stdout.splitlines()
     assert size == str(24 << 20)
     assert message.startswith("CUDA out of memory. Tried to allocate 20.00 MiB")  # test_cuda_place.py has all words
     assert "24.00 MiB" in message
     assert "8.00 MiB" in message  # is free
     assert (other, freed) == ("cuda:1 1", "9000000")
+    assert cached == "1 20"  # is released where memory runs out
 
 
 def test_a_kernels_results_need_room_too() -> None:
@@ -120,16 +124,6 @@ def test_cached_memory_is_used_again_before_more_is_taken(fresh_device: Any) -> 
     parts.clear()
     fresh_device.empty_cache()
     assert fresh_device.memory_reserved() == before
-
-
-def test_what_is_cached_is_released_where_memory_runs_out(run_python: Any) -> None:
-    script = """
-import torch
-torch.empty(16 << 20, dtype=torch.uint8, device="cuda")  # is free at once
-torch.empty(20 << 20, dtype=torch.uint8, device="cuda")  # does not fit into it
-print(torch.cuda.memory_stats()["num_alloc_retries"], torch.cuda.memory_reserved() >> 20)
-"""
-    assert run_python(script, REPROS_SIM_MEMORY=str(24 << 20)).stdout == "1 20\n"
 
 
 def test_memory_that_is_cached_in_parts_is_of_no_use(run_python: Any) -> None:
