@@ -6,22 +6,32 @@ locations of Python and torch, without importing torch.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 
-def _versions() -> dict[str, str]:
+def _named_distributions() -> Iterator[tuple[str, Any]]:
+    """Yield the distributions whose metadata can be read, with their names; a damaged file may not even be text."""
     import importlib.metadata
 
-    versions: dict[str, str] = {}
     for distribution in importlib.metadata.distributions():
-        name = distribution.metadata["Name"]
+        name = None
+        with contextlib.suppress(Exception):
+            name = distribution.metadata["Name"]
         if name:
-            # Python imports the first distribution on the path.
-            versions.setdefault(name.lower().replace("_", "-").replace(".", "-"), distribution.version)
+            yield name, distribution
+
+
+def _versions() -> dict[str, str]:
+    versions: dict[str, str] = {}
+    for name, distribution in _named_distributions():
+        # Python imports the first distribution on the path.
+        versions.setdefault(name.lower().replace("_", "-").replace(".", "-"), distribution.version)
     return versions
 
 
@@ -40,13 +50,11 @@ def _shadowed() -> dict[str, str]:
 
     A copy earlier on the path, such as a checkout on `PYTHONPATH`, hides the release that the metadata names.
     """
-    import importlib.metadata
-
     shadowed: dict[str, str] = {}
     seen = set()
-    for distribution in importlib.metadata.distributions():
-        module = (distribution.metadata["Name"] or "").lower().replace("-", "_").replace(".", "_")
-        if not module or module in seen:
+    for name, distribution in _named_distributions():
+        module = name.lower().replace("-", "_").replace(".", "_")
+        if module in seen:
             continue
         seen.add(module)
         spec = _spec(module)

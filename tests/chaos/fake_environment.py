@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from repros.engine import environment, header
+from repros.engine import environment, environments, header
 from repros.model import Cell, Device, Environment, Repro
 
 TARGET = Path(__file__).parent / "toys" / "target.py"
@@ -35,12 +35,13 @@ def cell(mode: str, variant: str, deadline: float, python: Path | None = None) -
 
 
 def replace_probe() -> None:
-    """Make every interpreter count as one with torch, unprobed."""
+    """Make every interpreter count as one with torch, unprobed, and this one as the environment of every stack."""
 
     def probe(python: Path, stack: str | None = None, **options: object) -> Environment:
         return _describe(Path(sys.executable), str(python))
 
     environment.probe = probe  # type: ignore[attr-defined]
+    environments.ensure = lambda stack, report_progress: Path(sys.executable)
 
 
 def _describe(python: Path, name: str) -> Environment:

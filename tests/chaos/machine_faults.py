@@ -16,10 +16,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from repros.engine import record
+from repros.model import Verdict
 from tests.chaos.fake_environment import ROOT, TARGET
 from tests.chaos.leaks import Violation, check_no_process_left, patience, slowness
 from tests.chaos.runner_faults import with_target
-from tests.chaos.worker import NotInjectedError, Worker
+from tests.chaos.worker import NotInjectedError, Trial, Worker, run_trial
 from tests.tiny_stack import write_wheel
 
 _RUN = ("-m", "tests.chaos.fake_environment", "run", "--python", sys.executable, "--catalogue", str(TARGET))
@@ -27,13 +28,17 @@ _PLAIN = ("--strategy", "plain", "--variant", "failing", "--variant", "fixed", "
 _WITHOUT_OVERRIDE = (1, 2, 3)
 """Linux's capabilities by which root writes where the mode of a file or a folder forbids it (capabilities(7))."""
 _PR_CAPBSET_DROP = 24
+_PROGRAMS = 5
+"""Programs that keep one core busy."""
+_BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+"""A program that keeps one core busy as long as its parent lives."""
 _MATCH = "tests/diagnose/match/golden/rpr-0002-failing-ddp-hand-2023-12.log"
 
 _FULL_DISK = "mount -t tmpfs -o size=4k none {folder} && ! head -c 9999 /dev/zero > {folder}/full 2>/dev/null"
 """A shell command that mounts a disk and fills it."""
 _ENSURE = """\
 import datetime, pathlib, sys
-from repros.engine.environments.store import EnvironmentFailedError, ensure, place
+from repros.engine.environments.store import EnvironmentFailedError, ensure, environments_root
 from repros.model.stack import Size, Stack
 python = f"{sys.version_info.major}.{sys.version_info.minor}"
 none = Size(download=0, unpacked=0)
@@ -41,7 +46,7 @@ stack = Stack("tiny", "for faults", python, (), datetime.date(2026, 1, 1), pathl
 try:
     print(ensure(stack, lambda line: None))
 except EnvironmentFailedError as error:
-    print("refused:", error, "left:", [file.name for file in place(stack).parent.iterdir() if file.is_dir()])
+    print("refused:", error, "left:", [file.name for file in environments_root().iterdir() if file.is_dir()])
 """
 
 
@@ -133,6 +138,19 @@ def forbid_the_cache(worker: Worker, rng: random.Random) -> str:
     if (done.returncode, done.stdout, done.stderr) != (usual.returncode, usual.stdout, usual.stderr):
         raise Violation(f"{words}: {done.returncode}, {done.stderr[-500:]!r}, usually {usual.returncode}")
     return "as ever"
+
+
+def keep_the_cores_busy(worker: Worker, rng: random.Random) -> Verdict:
+    """Run a cell while other programs use all cores: it ends as documented."""
+    count = (os.cpu_count() or 1) * _PROGRAMS
+    busy = [subprocess.Popen([sys.executable, "-c", _BUSY]) for _ in range(count)]
+    try:
+        modes = ["plain", "garbage", "daemon", "floods"]
+        return run_trial(worker, rng, Trial(rng.choice(modes), deadline=20 * _PROGRAMS))
+    finally:
+        for program in busy:
+            program.kill()
+            program.wait()
 
 
 def match_another_encoding(worker: Worker, rng: random.Random) -> str:

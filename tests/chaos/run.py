@@ -19,13 +19,17 @@ from tests.chaos import (
     accelerator_faults,
     cell_faults,
     file_faults,
+    hostile_faults,
     machine_faults,
+    metadata_faults,
     runner_faults,
+    shell_faults,
     stopped_faults,
     surrounding_faults,
 )
 from tests.chaos.fake_environment import toy
 from tests.chaos.leaks import Violation
+from tests.chaos.witnesses import Witnesses
 from tests.chaos.worker import NotInjectedError, Worker
 
 Fault = Callable[[Worker, random.Random], str]
@@ -54,8 +58,12 @@ FAULTS: dict[Fault, int] = {
     file_faults.damage_results: 20,
     file_faults.kill_a_writer: 5,
     file_faults.damage_a_header: 30,
+    hostile_faults.plant_in_a_cell: 30,
+    hostile_faults.plant_in_a_sandbox: 24,
+    shell_faults.set_foreign_variables: 12,
     surrounding_faults.run_twice_in_one_folder: 12,
     surrounding_faults.damage_an_environment: 20,
+    metadata_faults.damage_metadata: 20,
     surrounding_faults.turn_the_clock: 6,
     surrounding_faults.close_the_terminal: 10,
     surrounding_faults.hide_proc: 4,
@@ -70,6 +78,7 @@ FAULTS: dict[Fault, int] = {
     machine_faults.share_an_empty_cache: 6,
     machine_faults.forbid_the_cache: 8,
     machine_faults.match_another_encoding: 8,
+    machine_faults.keep_the_cores_busy: 10,
 }
 """Faults that need no torch; how many of each there are among some four hundred."""
 TORCH_FAULTS: dict[Fault, int] = {
@@ -78,8 +87,9 @@ TORCH_FAULTS: dict[Fault, int] = {
     cell_faults.stop_a_gloo_rank: 2,
     cell_faults.occupy_the_port: 6,
     accelerator_faults.damage_the_accelerator: 8,
+    shell_faults.set_foreign_variables_on_a_stack: 6,
 }
-"""Faults in cells with torch: on Gloo, and on the simulated accelerator."""
+"""Faults in cells with torch: on Gloo, on the simulated accelerator, and on a stack."""
 
 
 @dataclass
@@ -143,7 +153,7 @@ class ChaosRun:
     def _work(self, folder: Path, report_progress: Callable[[str], None]) -> None:
         folder.mkdir(parents=True)
         with Servers(folder / "servers") as servers:
-            worker = Worker(folder, servers, self.torch)
+            worker = Worker(folder, servers, Witnesses(folder / "witnesses"), self.torch)
             while (item := self._next()) is not None:
                 number, fault = item
                 name, begun = fault.__name__, time.monotonic()
@@ -161,7 +171,8 @@ class ChaosRun:
         # Each fault has a random generator of its own, so that it can be repeated alone.
         rng = random.Random(f"{self.seed} {number}")  # noqa: S311 - has to be repeatable
         try:
-            return str(fault(worker, rng))
+            outcome = str(fault(worker, rng))
+            worker.witnesses.check()
         except NotInjectedError as error:
             return f"not injected: {error}"
         except Exception as error:  # noqa: BLE001 - any error is reported, and the run goes on
@@ -170,6 +181,7 @@ class ChaosRun:
             self.violations.append(violation)
             report_progress(violation)
             return "VIOLATION"
+        return outcome
 
 
 def plan_faults(seed: int, faults: int, torch: Path | None, only: str | None = None) -> list[tuple[int, Fault]]:

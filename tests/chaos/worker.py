@@ -17,6 +17,7 @@ from repros.engine.launch import Servers
 from repros.model import CellResult, Verdict
 from tests.chaos.fake_environment import cell
 from tests.chaos.leaks import Violation, check_no_process_left, slowness, wait_for
+from tests.chaos.witnesses import Witnesses
 
 
 class NotInjectedError(Exception):
@@ -29,10 +30,11 @@ DOCUMENTED = {"failing": Verdict.REPRODUCED, "fixed": Verdict.CLEAN, "hangs": Ve
 
 @dataclass
 class Worker:
-    """A worker's folder, warm servers and results file."""
+    """A worker's folder, warm servers, results file, and the files that none of its cells may change."""
 
     folder: Path
     servers: Servers
+    witnesses: Witnesses
     torch: Path | None = None
     """An interpreter with torch, for cells that use Gloo."""
     count: int = 0

@@ -103,3 +103,12 @@ def test_an_editable_installation_is_where_it_is_installed(environment: Make, tm
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.13.0\n")
     (site / "__editable__.pth").write_text(f"{tmp_path / 'source'}\n")
     assert probe(python, sim=False).notes == ()
+
+
+def test_metadata_that_are_no_text_cost_their_own_package_alone(two_torches: tuple[Path, Path], tmp_path: Path) -> None:
+    python, _ = two_torches
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    damaged = site / "lightning-2.6.6.dist-info"
+    damaged.mkdir()
+    (damaged / "METADATA").write_bytes(b"\x97 is no UTF-8")
+    assert probe(python, sim=False).versions == {"torch": "2.13.0+cpu"}

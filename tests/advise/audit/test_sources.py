@@ -195,6 +195,22 @@ def test_damaged_metadata_names_no_release(
     assert ("torch" in gone) is ("torch-2.4.0" in metadata or version == "2.6.0")
 
 
+def test_a_package_with_the_metadata_of_two_releases_is_unknown(tmp_path: Path) -> None:
+    folder = tmp_path / "lib/python3.11/site-packages"
+    for name, version in (("torch", "2.4.0"), ("torch", "2.13.0"), ("lightning", "2.4.0")):
+        info = folder / f"{name}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "utf-8")
+    (folder / "lightning-2.0.0.dist-info").mkdir()  # without metadata, which an interrupted removal leaves
+    versions = {"torch": "2.13.0", "lightning": "2.4.0"}
+    environment = factories.environment(versions=versions, python=tmp_path / "bin/python")
+    subject = environment_subject(environment, ["torch", "lightning"])
+    (unknown,) = subject.constraints["torch"]
+    assert unknown.raw == f"2.13.0 and 2.4.0, whose metadata are both in {folder}"
+    assert subject.overlap_with("torch", SpecifierSet("<2.11")) is Overlap.UNKNOWN
+    assert subject.overlap_with("lightning", SpecifierSet("<2.5")) is Overlap.ALL
+
+
 def test_dynamic_dependencies_are_reported_as_unparsed() -> None:
     subject = read_source(written("pyproject.toml", '[project]\nname = "x"\ndynamic = ["dependencies"]\n'))
     (unparsed,) = subject.unparsed

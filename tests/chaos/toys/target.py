@@ -10,7 +10,7 @@
 # home = "current"
 # strategies = [
 #     "plain", "gate", "lingers", "deaf", "floods", "garbage", "hoards", "limited", "daemon", "daemon_and_gate",
-#     "wiped", "corrupts", "gloo",
+#     "wiped", "corrupts", "plants", "gloo",
 # ]
 # processes = 2
 # deadline = 6
@@ -40,6 +40,7 @@ import atexit
 import os
 import random
 import resource
+import runpy
 import signal
 import subprocess
 import sys
@@ -145,6 +146,12 @@ def corrupt():
                 os.mkdir(path)
 
 
+def plants():
+    with open(f"{CELL}.plan") as file:
+        words = file.read().splitlines()
+    runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "plants.py"))["plant"](*words)
+
+
 def gloo():
     import torch
     import torch.distributed as dist
@@ -188,6 +195,8 @@ def run_mode(mode):  # noqa: C901, PLR0912 - a table of modes
         daemon(wiped=mode == "wiped")
     elif mode == "corrupts":
         random.choice([corrupt, lambda: atexit.register(corrupt)])()
+    elif mode == "plants":
+        plants()
     elif mode == "gloo":
         gloo()
 

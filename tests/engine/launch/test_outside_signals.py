@@ -12,6 +12,7 @@ import pytest
 
 from repros.engine.launch import Servers
 from repros.model import Verdict
+from tests.chaos.witnesses import Witnesses
 from tests.chaos.worker import RunningCell, Trial, Worker, run_trial
 
 SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL"]
@@ -21,7 +22,7 @@ SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL"]
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     folder = tmp_path_factory.mktemp("cells")
     with Servers(folder / "servers") as servers:
-        yield Worker(folder, servers)
+        yield Worker(folder, servers, Witnesses(folder / "witnesses"))
 
 
 @pytest.mark.slow

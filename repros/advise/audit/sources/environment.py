@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import PathDistribution
+from importlib.metadata import PathDistribution, distributions
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -18,8 +19,10 @@ def environment_subject(environment: Environment, packages: Iterable[str] = ()) 
 
     Args:
         environment: the environment.
-        packages: names of packages that are unknown, and not absent, if they can be imported but have no metadata, or
-            none with a version: a source tree on a path, or a damaged installation.
+        packages: names of packages whose metadata may not be true. One that can be imported but has no metadata, or
+            none with a version (a source tree on a path, or a damaged installation), is unknown, and not absent. So is
+            one with the metadata of two releases, as pip leaves them where conda has installed another: Python names
+            either.
     """
     folders = sorted(environment.python.parents[1].glob("lib/python*/site-packages"))
     leftovers = dict(_find_leftovers(folders))
@@ -35,6 +38,9 @@ def environment_subject(environment: Environment, packages: Iterable[str] = ()) 
         elif folder or (name in versions and name not in leftovers):
             what = "a version" if name in versions else "metadata"
             unknown[name] = f"without {what} in {folder or environment.name}"
+    for name in sorted({*packages} & constraints.keys()):
+        if two := _two_releases(folders, name):
+            unknown[name] = two
     constraints |= {name: (Constraint(problem, Location("")),) for name, problem in unknown.items()}
     problems = tuple(f"{name} {problem}" for name, problem in unknown.items())
     return Subject(environment.name, constraints, complete=True, unparsed=problems)
@@ -60,3 +66,16 @@ def _valid_version(folders: Sequence[Path], name: str) -> str:
             if canonicalize_name(path.name.partition("-")[0]) == name:
                 return PathDistribution(path).version or ""
     return ""
+
+
+def _two_releases(folders: Sequence[Path], name: str) -> str | None:
+    """Return the releases of a package that one folder has the metadata of; None if it has those of one."""
+    for folder in folders:
+        # Metadata that cannot be read are those of no release, as for the environment's own interpreter.
+        releases = set[str]()
+        for found in distributions(name=name, path=[str(folder)]):
+            with contextlib.suppress(UnicodeDecodeError):
+                releases |= {found.version or "an unknown release"} if found.metadata["Name"] else set()
+        if len(releases) > 1:
+            return f"{' and '.join(sorted(releases))}, whose metadata are both in {folder}"
+    return None
