@@ -39,7 +39,7 @@ Cause: `accelerator.backward` divides each loss by `gradient_accumulation_steps`
 group whatever its size.
 
 Fix: scale the losses of this group by `gradient_accumulation_steps` over its size. transformers' Trainer, which had the
-same failure, counts its batches since 4.55.
+same failure, counts its batches since 4.55. Lightning's `accumulate_grad_batches` divides the last group alike (2.1, 2.6).
 
 Watch: no check tells it from a healthy training, since a smaller update is nothing unusual.
 """

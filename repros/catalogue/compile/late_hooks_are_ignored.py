@@ -44,7 +44,9 @@
 Symptom: a forward hook that was registered after the model had run once under `torch.compile` is never called. Silent.
 
 Cause: Dynamo traces a module's hooks into the compiled code. By default (`skip_nnmodule_hook_guards`) it does not check at
-the next call whether there are others, to save the time of that check.
+the next call whether there are others, to save the time of that check. Only hooks of the modules inside are concerned: one
+that is registered late on the object that `torch.compile` returns is called, and so is one on a module that was compiled
+in place by `module.compile()`, whose hooks run outside of the compiled code (torch 2.9, 2.13 and 2.15).
 
 Fix: register hooks before the first call, or set `dynamo.config.skip_nnmodule_hook_guards = False`.
 

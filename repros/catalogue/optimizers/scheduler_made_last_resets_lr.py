@@ -21,7 +21,7 @@
 # match = "expected learning rate 0.097, got 0.004"
 #
 # [tool.repro.variants.fixed]
-# about = "make OneCycleLR first, then load both"
+# about = "make the scheduler first (here OneCycleLR), then load optimizer and scheduler"
 # source = "https://github.com/pytorch/pytorch/issues/65342"
 # ///
 """A resume that loads the optimizer before the scheduler is made.
@@ -33,7 +33,9 @@ Cause: the constructor of a scheduler writes its initial learning rate into the 
 of `Optimizer.load_state_dict` warns of it (in torch 2.9, not yet in 2.6): load the optimizer "after initializing" the
 scheduler.
 
-Fix: make the scheduler before the optimizer's state is loaded.
+This concerns any scheduler whose constructor sets a rate, and those within SequentialLR and ChainedScheduler, too.
+
+Fix: make the scheduler, with all that it is composed of, before the optimizer's state is loaded.
 """
 
 import sys

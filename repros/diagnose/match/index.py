@@ -85,9 +85,13 @@ class SignatureEntry:
         for texts, is_common in ((self.texts, False), (self.common_texts, True)):
             for text, part in texts:
                 if part in squashed:
-                    other = next((other for other in self.hints.other_texts if squash(other) in squashed), "")
+                    other = self.find_other_text(squashed)
                     return SignatureMatch(self, text, is_documented=False, is_common=is_common, other_text=other)
         return None
+
+    def find_other_text(self, squashed: str) -> str:
+        """Return the part of a squashed message that shows another cause; empty if there is none."""
+        return next((other for other in self.hints.other_texts if squash(other) in squashed), "")
 
     def find_symptom(self, squashed: str) -> SignatureMatch | None:
         """Return the match of a symptom with a squashed message."""
@@ -202,7 +206,8 @@ class SignatureIndex:
             entry = self._entries[number]
             if number in documented and (text := entry.find_documented(raised)):
                 is_common = text in dict(entry.common_texts)
-                yield SignatureMatch(entry, text, is_common=is_common)
+                other = entry.find_other_text(squashed) if entry.hints.common_message else ""
+                yield SignatureMatch(entry, text, is_common=is_common, other_text=other)
             elif number in pasted:
                 text_match = entry.find_text(squashed) if has_class(raised, entry.signature) else None
                 if match := text_match or entry.find_symptom(squashed):

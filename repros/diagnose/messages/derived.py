@@ -236,7 +236,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
         compare_keys,
         (
             *("missing", "unexpected", "missing_keys", "unexpected_keys", "strip", "add", "fitting"),
-            *("container", "renamed"),
+            *("container", "renamed", "compiled_file", "compiled_model"),
         ),
     ),
     "state-dict-sizes": Derivation(compare_sizes, ("count", "empty", "vocabulary", "head", "many")),

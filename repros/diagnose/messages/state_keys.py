@@ -29,11 +29,13 @@ _VOCABULARY = re.compile(r"embed|wte|word_emb|lm_head|shared\.|decoder\.(bias|we
 _HEAD = re.compile(r"(^|\.)(\w*classifier|\w*head|fc\d*|cls\w*|logits?|\w*out(put)?_?\w*|score|last_\w+)(\.|$)")
 _MANY = 6
 """Weights that differ where not only a head or a vocabulary does."""
+_COMPILED = "_orig_mod."
+"""What torch.compile puts before the names of what it wraps, anywhere in a key: below an average, DDP or a trainer."""
 _SIZE_MISMATCH = re.compile(r"size mismatch for ([\w.]+):")
 
 
 def compare_keys(_: dict[str, str], message: str) -> dict[str, str]:
-    """Return the numbers of missing and unexpected keys, examples, and the prefix or the value that fits."""
+    """Return the numbers of missing and unexpected keys, examples, and the prefix, name or value that fits."""
     found = {kind: _QUOTED.findall(keys) for kind, keys in _SECTION.findall(message)}
     missing, unexpected = found.get("Missing", []), found.get("Unexpected", [])
     words = {"missing": str(len(missing) or "none"), "unexpected": str(len(unexpected) or "none")}
@@ -45,6 +47,9 @@ def compare_keys(_: dict[str, str], message: str) -> dict[str, str]:
         prefix, number = _prefix(longer, shorter)
         if prefix:
             return {**words, name: prefix, "fitting": str(number)}
+    for name, compiled, plain in (("compiled_file", unexpected, missing), ("compiled_model", missing, unexpected)):
+        if any(_COMPILED in key for key in compiled) and {key.replace(_COMPILED, "") for key in compiled} & {*plain}:
+            return {**words, name: _COMPILED}
     return {**words, "renamed": "keys are on both sides"} if missing and unexpected else words
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from repros.diagnose.match import match_log
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.user_frames import is_own
@@ -15,6 +16,7 @@ from repros.diagnose.messages.nearest import WordIndex
 from repros.diagnose.messages.text import next_steps, says, unmatched_lines, where
 from repros.model import Signature
 from tests.factories import repro, variant
+from tests.package_catalogue import load
 
 PYTHON = """\
 Traceback (most recent call last):
@@ -333,3 +335,31 @@ def test_the_line_is_that_of_the_exception_that_is_explained() -> None:
     assert explanation.link.raised.name == "RuntimeError"
     assert where(explanation.frame) == "/home/u/model.py:7 in forward: y = self.linear(x)"
     assert explanation.script == "train.py"
+
+
+def keys_error(missing: str, unexpected: str) -> str:
+    return (
+        "RuntimeError: Error(s) in loading state_dict for AveragedModel:\n"
+        f'\tMissing key(s) in state_dict: "{missing}weight", "{missing}bias". \n'
+        f'\tUnexpected key(s) in state_dict: "{unexpected}weight", "{unexpected}bias". \n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "unexpected", "word"),
+    [
+        ("module.", "module._orig_mod.", "when it was saved"),
+        ("module._orig_mod.", "module.", "compiled here"),
+        ("encoder.", "encoder._orig_mod.", "when it was saved"),
+        ("", "_orig_mod.", "wrapper that adds _orig_mod."),
+        ("", "module._orig_mod.", "wrapper that adds module._orig_mod."),
+        ("_orig_mod.", "", "its keys lack _orig_mod."),
+    ],
+)
+def test_the_same_model_compiled_is_named_and_no_other_wrapper(missing: str, unexpected: str, word: str) -> None:
+    text = keys_error(missing, unexpected)
+    (explanation,) = explained(text)
+    likely = [cause.cause.text for cause in explanation.causes if cause.is_likely]
+    assert [word in cause for cause in likely] == [True]
+    found = match_log(decode_lines(text.encode()), load())
+    assert found.candidates == ()
