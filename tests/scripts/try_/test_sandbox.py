@@ -287,6 +287,53 @@ def test_nothing_runs_without_an_isolation_that_was_promised(
     assert "it runs" not in ended.written
 
 
+@needs_calls
+def test_what_a_script_makes_runs_as_nobody_else_and_has_no_capabilities(try_here: Try, write: Write) -> None:
+    write(
+        "make.py",
+        PROBE
+        + """
+import ctypes, platform
+attempt(lambda: os.close(os.open("own", os.O_CREAT | os.O_WRONLY, 0o700)))
+attempt(lambda: os.chmod("own", 0o4700))
+attempt(lambda: os.open("other", os.O_CREAT | os.O_WRONLY, 0o2700))
+attempt(lambda: os.mknod("third", 0o104700))
+libc = ctypes.CDLL(None, use_errno=True)
+for number in (435, 437, 467, 999):  # clone3, openat2, open_tree_attr, and one that no kernel has
+    print(libc.syscall(number, 0, 0, 0), os.strerror(ctypes.get_errno()))
+clone = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+print(libc.syscall(clone, 0x10000011, 0, 0, 0, 0), os.strerror(ctypes.get_errno()))
+print([line.split()[1] for line in open("/proc/self/status") if line.startswith(("CapPrm", "CapBnd"))])
+import threading
+threading.Thread(target=print, args=("thread",)).start()
+""",
+    )
+    written = try_here("make.py", "--json").written.splitlines()
+    assert written[:4] == ["done None", *["Operation not permitted"] * 3]
+    assert written[4:9] == ["-1 Function not implemented"] * 4 + ["-1 Operation not permitted"]
+    none = "0" * 16
+    assert written[9] == str([none, none]) or os.geteuid() != 0
+    assert written[10] == "thread"
+
+
+@needs_system
+@pytest.mark.skipif(os.geteuid() != 0, reason="what only root may read, this user cannot")
+def test_keys_of_the_system_look_empty(try_here: Try, write: Write) -> None:
+    write("peek.py", PROBE + 'attempt(lambda: len(open("/etc/shadow").read()))\n')
+    assert try_here("peek.py", "--json").written.strip() in {"done 0", "Permission denied"}
+
+
+@needs_files
+@needs_system
+def test_a_socket_of_another_program_has_no_path(try_here: Try, write: Write, here: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("s")
+        listening.listen()
+        address = str(here / "s")
+        write("call.py", PROBE + f"import socket\nattempt(lambda: socket.socket(1).connect({address!r}))\n")
+        assert try_here("call.py", "--json").written == "No such file or directory\n"
+
+
 def test_memory_and_files_have_limits(try_here: Try, write: Write) -> None:
     write("hoard.py", "held = bytearray(2 << 30)\n")
     ended = try_here("hoard.py", "--memory", "1GB", "--json")
