@@ -16,11 +16,9 @@ import pytest
 from repros.scripts.try_ import request
 from repros.scripts.try_.cgroup import memory_group
 from repros.scripts.try_.inside.init import MAIN_PID
-from repros.scripts.try_.sandbox import find_sandbox
-from tests.scripts.try_.conftest import ROOT, Try, Write
+from tests.scripts.try_.conftest import ROOT, SANDBOX, Try, Write
 from tests.scripts.try_.test_sandbox import PROBE
 
-SANDBOX = find_sandbox(network=False)
 pytestmark = pytest.mark.usefixtures("each_way")
 needs_system = pytest.mark.skipif(not SANDBOX.system, reason="this system lets nobody make a mount namespace")
 needs_processes = pytest.mark.skipif(not SANDBOX.processes, reason="this system lets nobody make a PID namespace")
