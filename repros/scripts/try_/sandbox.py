@@ -112,7 +112,8 @@ class Sandbox:
         interpreters = (INTERPRETER, *interpreters)
         environments = (interpreter.parents[1] for interpreter in interpreters)
         system = map(Path, (*_SYSTEM, *_LINKED))
-        paths = find_paths([*system, _PACKAGE, cache_folder(), *environments, *interpreters], [*writable, *replaced])
+        accelerators = cache_folder() / "sim"  # not its locks, which a script could hold
+        paths = find_paths([*system, _PACKAGE, accelerators, *environments, *interpreters], [*writable, *replaced])
         shared_memory = limits.memory * ranks
         program = None if replaced else self.bubblewrap
         words = build_command(program, paths, shared_memory, network=self.network) if program else []
