@@ -50,7 +50,7 @@ class CandidateRunner:
         self._modules = self._find_modules()
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._is_warm = not task.options.own
+        self._is_warm = not task.options.own and task.sandbox.can_fork
 
     def __enter__(self) -> Self:
         return self

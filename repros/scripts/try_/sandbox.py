@@ -112,10 +112,11 @@ class Sandbox:
         interpreters = (INTERPRETER, *interpreters)
         environments = (interpreter.parents[1] for interpreter in interpreters)
         system = map(Path, (*_SYSTEM, *_LINKED))
-        paths = find_paths([*system, _PACKAGE, cache_folder(), *environments, *interpreters], [*writable, *replaced])
+        accelerators = cache_folder() / "sim"  # not its locks, which a script could hold
+        paths = find_paths([*system, _PACKAGE, accelerators, *environments, *interpreters], [*writable, *replaced])
         shared_memory = limits.memory * ranks
-        is_forked = bool(replaced)
-        words = [] if is_forked or not self.bubblewrap else [self.bubblewrap]
+        program = None if replaced else self.bubblewrap
+        words = build_command(program, paths, shared_memory, network=self.network) if program else []
         return {
             "isolate": [name for name in sandbox.ISOLATIONS if getattr(self, name)],
             "memory": limits.memory,
@@ -127,7 +128,7 @@ class Sandbox:
             "links": {str(path): str(target) for path, target in paths.links.items()},
             "hidden": list(map(str, paths.hidden)),
             "group": str(group) if group else None,
-            "bubblewrap": build_command(*words, paths, shared_memory, network=self.network) if words else [],
+            "bubblewrap": words,
         }
 
 
@@ -150,8 +151,10 @@ def find_sandbox(*, network: bool, with_bubblewrap: bool = True) -> Sandbox:
 
 
 def _with_problems(problems: dict[str, str], wanted: Container[str]) -> Sandbox:
-    provided = {name: name in wanted and name not in problems for name in sandbox.ISOLATIONS}
-    return Sandbox(**provided, problems=problems)
+    network, system, processes, files, calls = (
+        name in wanted and name not in problems for name in ("network", "system", "processes", "files", "calls")
+    )
+    return Sandbox(network, files, system, processes, calls, problems)
 
 
 def _find_problems(wanted: list[str], bubblewrap: str | None) -> dict[str, str]:

@@ -14,12 +14,11 @@ import psutil
 import pytest
 
 from repros.scripts.try_ import request
+from repros.scripts.try_.cgroup import memory_group
 from repros.scripts.try_.inside.init import MAIN_PID
-from repros.scripts.try_.sandbox import find_sandbox
-from tests.scripts.try_.conftest import ROOT, Try, Write
+from tests.scripts.try_.conftest import ROOT, SANDBOX, Try, Write
 from tests.scripts.try_.test_sandbox import PROBE
 
-SANDBOX = find_sandbox(network=False)
 pytestmark = pytest.mark.usefixtures("each_way")
 needs_system = pytest.mark.skipif(not SANDBOX.system, reason="this system lets nobody make a mount namespace")
 needs_processes = pytest.mark.skipif(not SANDBOX.processes, reason="this system lets nobody make a PID namespace")
@@ -173,6 +172,57 @@ def test_shared_memory_has_a_limit(take: str, try_here: Try, write: Write) -> No
     found = try_here("hoard.py", "--memory", "200MB", "--json", "--no-watch").stack
     assert (found["status"], found["signature"]) == ("signal", "signal SIGKILL")
     assert found["last_lines"] == ["repros: ended, since its shared memory is larger than --memory allows"]
+
+
+GROWS = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+size, private, anonymous, grows_down = 400 << 20, 2, 32, 256
+start = libc.mmap(None, ctypes.c_size_t(size), 3, private | anonymous | grows_down, -1, 0)
+for _ in range(4):
+    ctypes.memset(start, 1, size)
+    time.sleep(2)
+"""
+
+
+@needs_processes
+def test_memory_that_grows_like_a_stack_has_a_limit(try_here: Try, write: Write) -> None:
+    write("grow.py", GROWS)
+    found = try_here("grow.py", "--memory", "200MB", "--json", "--no-watch").stack
+    assert (found["status"], found["signature"]) == ("signal", "signal SIGKILL")
+    assert found["last_lines"] == ["repros: ended, since its private memory is larger than --memory allows"]
+
+
+def has_cgroup() -> bool:
+    with memory_group(2**30) as group:
+        return group is not None
+
+
+@needs_processes
+@pytest.mark.skipif(not has_cgroup(), reason="this user cannot make a cgroup with a limit of memory here")
+def test_a_cgroup_limits_the_memory_of_all_processes(try_here: Try, write: Write) -> None:
+    """Each stays below its own limit."""
+    write(
+        "fork.py",
+        """
+        import os, time
+        for _ in range(8):
+            if os.fork() == 0:
+                held = bytearray(100 << 20)
+                held[::4096] = b"x" * len(held[::4096])
+                time.sleep(20)
+                os._exit(0)
+        ended = [os.wait()[1] for _ in range(8)]
+        raise SystemExit(sum(status == 9 for status in ended) or 0)
+        """,
+    )
+    found = try_here("fork.py", "--memory", "150MB", "--json", "--no-watch").stack
+    assert found["status"] in {"exit", "signal"}
+    assert (
+        "repros: ended, since its memory is larger than --memory allows, or than this machine has"
+        in (found["last_lines"])
+    )
 
 
 @needs_processes

@@ -1,4 +1,4 @@
-"""The first process of a PID namespace: it starts the command, reaps what is left to it, and watches shared memory.
+"""The first process of a PID namespace: it starts the command, reaps what is left to it, and watches memory.
 
 The process that was started outside waits for it, and ends as the command does. Two lines go to it through a pipe: that
 the command has started, and its wait status; or why there is no command.
@@ -86,8 +86,7 @@ def fork_main(answer: int, settings: dict[str, Any]) -> None:
     for number in _MEANT_FOR_THE_COMMAND:
         signal.signal(number, signal.SIG_IGN)
     os.write(answer, f"{_STARTED}\n".encode())
-    most = settings["shared_memory"]
-    threading.Thread(target=memory.supervise, args=(most, _kill_all), daemon=True).start()
+    threading.Thread(target=memory.supervise, args=(settings, _kill_all), daemon=True).start()
     while True:
         try:
             pid, status = os.wait()
@@ -100,8 +99,8 @@ def fork_main(answer: int, settings: dict[str, Any]) -> None:
             os.close(answer)
 
 
-def _kill_all() -> None:
-    _say("shared memory is larger than --memory allows")
+def _kill_all(what: str) -> None:
+    _say(f"{what} is larger than --memory allows")
     os.kill(-1, signal.SIGKILL)
 
 

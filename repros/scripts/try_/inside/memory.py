@@ -1,4 +1,4 @@
-"""Memory that processes share, which no limit of a process counts, and what a cgroup says of all their memory."""
+"""Memory that no limit of a process counts, such as what processes share; and what a cgroup has counted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 
 _PERIOD = 0.25
 """Seconds between two looks at the shared memory."""
+_STACK = 64 * 2**20
+"""Bytes of private memory of a process that the limit on its data does not count."""
 _EVENTS = ("memory.events", "memory.oom_control")
 """Files of a cgroup, of version 2 and of version 1, with the number of processes that the kernel killed in it."""
 
@@ -25,13 +27,14 @@ def was_exceeded(settings: dict[str, Any]) -> bool:
     return False
 
 
-def supervise(most: int, kill: Callable[[], None]) -> None:
-    """Look again and again at the shared memory of all processes of the PID namespace.
+def supervise(settings: dict[str, Any], kill: Callable[[str], None]) -> None:
+    """Look again and again at the memory of all processes of the PID namespace.
 
     Args:
-        most: bytes that they may share.
-        kill: called as soon as they share more.
+        settings: those of the sandbox.
+        kill: called with what is too large as soon as something is.
     """
+    most = settings["shared_memory"]
     while True:
         time.sleep(_PERIOD)
         processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
@@ -40,7 +43,11 @@ def supervise(most: int, kill: Callable[[], None]) -> None:
         # Twice, since a fork between the readings of two processes counts their pages in both.
         is_more = mapped > most and all(_shared(processes) > most for _ in range(2))
         if is_more or _files_in_memory(processes) > most:
-            kill()
+            kill("shared memory")
+        # What grows like a stack is private and no data.
+        private = max((_kilobytes(process / "status", b"RssAnon:") for process in processes), default=0) * 1024
+        if private > settings["memory"] + _STACK:
+            kill("private memory")
 
 
 def _shared(processes: Iterable[Path]) -> int:

@@ -60,6 +60,8 @@ ISOLATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
     "calls": calls.filter_calls,
 }
 """By their names in the settings' `isolate`, in the order in which they are applied."""
+_MOST_OPEN = 4096
+"""Files that a process has open: the kernel keeps memory for each socket that no limit of a process counts."""
 OF_NAMESPACES = ("network", "system", "processes")
 """Those that bubblewrap can make."""
 
@@ -69,12 +71,14 @@ def limit(settings: dict[str, Any]) -> None:
     wanted = {
         resource.RLIMIT_DATA: settings["memory"],
         resource.RLIMIT_FSIZE: settings["file_size"],
+        resource.RLIMIT_NOFILE: _MOST_OPEN,
         resource.RLIMIT_CORE: 0,
     }
     for kind, size in wanted.items():
-        _, hard = resource.getrlimit(kind)
-        most = size if hard == resource.RLIM_INFINITY else min(size, hard)
-        resource.setrlimit(kind, (most, most))
+        limits = resource.getrlimit(kind)
+        soft, hard = (size if one == resource.RLIM_INFINITY else min(size, one) for one in limits)
+        # The soft limit of open files has another purpose, and each process may raise it.
+        resource.setrlimit(kind, (soft if kind == resource.RLIMIT_NOFILE else hard, hard))
 
 
 def isolate(settings: dict[str, Any]) -> dict[str, str]:
