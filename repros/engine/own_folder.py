@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 from datetime import datetime
 from pathlib import Path
+
+from repros.engine.launch.removal import remove_tree
 
 NAME = ".repros"
 LOG_FOLDERS = 50
@@ -48,7 +49,7 @@ def new_log_folder(out: Path) -> Path:
         # Exclude the new folder: after a clock change its name may sort first.
         earlier = sorted((folder for folder in runs.iterdir() if _is_of_a_run(folder) and folder != new), reverse=True)
         for folder in earlier[LOG_FOLDERS - 1 :]:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
     return new
 
 

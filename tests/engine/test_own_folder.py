@@ -86,3 +86,17 @@ def test_a_users_own_choice_stays(tmp_path: Path) -> None:
 def test_without_room_there_is_no_folder_and_no_error(tmp_path: Path) -> None:
     (tmp_path / ".repros").write_text("a file")
     assert not new_log_folder(tmp_path / "results.jsonl").exists()
+
+
+def test_what_a_script_has_left_in_an_earlier_run_is_deleted_however_deep(tmp_path: Path) -> None:
+    first = new_log_folder(tmp_path / "results.jsonl")
+    here = os.open(first, os.O_RDONLY)
+    for _ in range(2_000):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    for _ in range(LOG_FOLDERS):
+        new_log_folder(tmp_path / "results.jsonl")
+    assert not first.exists()
