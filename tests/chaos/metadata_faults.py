@@ -70,6 +70,11 @@ def _add_another(metadata: Path, rng: random.Random) -> None:
     _write_metadata(metadata.parents[1], rng.choice([name for name in _RELEASES if name not in str(metadata.parent)]))
 
 
+def _rename(metadata: Path, _: random.Random) -> None:
+    """Rename the folder as pip does before it removes a release."""
+    metadata.parent.rename(metadata.parent.with_name("~orch-2.4.0.dist-info"))
+
+
 _DAMAGE: Mapping[str, Callable[[Path, random.Random], None]] = {
     "removed": _instead(lambda _: None),
     "removed with its folder": _instead(lambda metadata: metadata.parent.rmdir()),
@@ -79,7 +84,7 @@ _DAMAGE: Mapping[str, Callable[[Path, random.Random], None]] = {
     "without a version": _replace(lambda text, _: text.replace(b"Version: 2.", b"Edition: 2.")),
     "a folder": _instead(Path.mkdir),
     "a link to nothing": _instead(lambda metadata: metadata.symlink_to("absent")),
-    "renamed by pip": lambda metadata, _: metadata.parent.rename(metadata.parent.with_name("~orch-2.4.0.dist-info")),
+    "renamed by pip": _rename,
     "of two releases": _add_another,
 }
 

@@ -22,7 +22,7 @@ from repros.model import Verdict
 from tests.chaos.cell_faults import kill
 from tests.chaos.fake_environment import ROOT, TARGET
 from tests.chaos.leaks import Violation, check_no_process_left, patience, slowness, wait_for
-from tests.chaos.worker import Trial, Worker, run_trial
+from tests.chaos.worker import NotInjectedError, Trial, Worker, run_trial
 
 _EXIT_STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -83,9 +83,14 @@ def _end_a_runner(
         else:
             time.sleep(rng.uniform(0, 2.5))
         if reaper_first:
-            for reaper in _reapers(runner):
+            killed = _reapers(runner)
+            for reaper in killed:
                 reaper.kill()
-            while len(list(folder.rglob("ready-1"))) < 2 and runner.is_running():
+            psutil.wait_procs(killed, timeout=patience())
+            # The next cell that starts has the runner start another.
+            while not _reapers(runner):
+                if not runner.is_running() or runner.status() == psutil.STATUS_ZOMBIE:
+                    raise NotInjectedError("no other cell began")
                 time.sleep(0.05)
         reapers = _reapers(runner)
         began = time.monotonic()

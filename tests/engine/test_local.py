@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -31,20 +30,20 @@ class OnStart(Observer):
 
 
 def test_two_jobs_run_side_by_side_and_the_faster_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2, timeout=30)
+    both, is_first_there = threading.Barrier(2, timeout=60), threading.Event()
 
     def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
         both.wait()
         if cell.strategy == "slow":
-            time.sleep(0.5)
+            assert is_first_there.wait(60)
         return observation(process(0), process(1), folder=folder)
 
     monkeypatch.setattr(cells, "observe", run)
     both_cells = [cell(strategy="slow"), cell(strategy="fast")]
-    assert [result.cell.strategy for result in local.run_cells(both_cells, tmp_path, RunOptions(jobs=2))] == [
-        "fast",
-        "slow",
-    ]
+    results = local.run_cells(both_cells, tmp_path, RunOptions(jobs=2))
+    assert next(results).cell.strategy == "fast"
+    is_first_there.set()
+    assert [result.cell.strategy for result in results] == ["slow"]
 
 
 def test_an_interrupt_ends_the_running_cells_and_starts_no_more(
@@ -55,7 +54,7 @@ def test_an_interrupt_ends_the_running_cells_and_starts_no_more(
     def run(cell: Cell, folder: Path, stop: threading.Event, servers: object) -> Observation:
         started.append(cell.strategy)
         if cell.strategy != "0":
-            assert stop.wait(30)
+            assert stop.wait(60)
         return observation(process(0), process(1), folder=folder, broken="interrupted" if stop.is_set() else None)
 
     monkeypatch.setattr(cells, "observe", run)
@@ -68,7 +67,7 @@ def test_an_interrupt_ends_the_running_cells_and_starts_no_more(
 def test_results_that_are_complete_at_an_interrupt_are_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=60)
 
     def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
         both.wait()
@@ -113,6 +112,7 @@ def test_each_cuda_cell_has_gpus_of_its_own(
     visible: str, processes: int, together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock, running, most = threading.Lock(), list[str](), 0
+    at_once = threading.Barrier(together, timeout=60)
 
     def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
         nonlocal most
@@ -120,7 +120,7 @@ def test_each_cuda_cell_has_gpus_of_its_own(
             assert not set(cell.gpus) & set(running)
             running.extend(cell.gpus)
             most = max(most, len(running))
-        time.sleep(0.02)
+        at_once.wait()
         with lock:
             for gpu in cell.gpus:
                 running.remove(gpu)
@@ -136,7 +136,7 @@ def test_each_cuda_cell_has_gpus_of_its_own(
 
 
 def test_cells_that_share_gpus_run_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=60)
 
     def run(cell: Cell, folder: Path, stop: threading.Event | None, servers: object) -> Observation:
         assert cell.gpus == ("GPU-a",)

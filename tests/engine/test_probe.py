@@ -52,7 +52,7 @@ def test_nothing_is_announced_of_an_interpreter_that_is_not_there(environment: M
     assert said == []
     python = environment("pass")
     probe(python, sim=True, needs_torch=False, report_progress=said.append)
-    assert [str(python) in line for line in said] == [True]
+    assert [str(python) in line for line in said if " has not answered for " not in line] == [True]
 
 
 TORCH = "class backends:\n    class cuda:\n        is_built = staticmethod(lambda: False)\n__version__ = '2.13.0+cpu'\n"

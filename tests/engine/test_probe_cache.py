@@ -231,4 +231,5 @@ def test_a_real_torch_is_imported_once_and_its_simulated_gpus_are_looked_for(
     assert said == []
     monkeypatch.setattr(Path, "exists", lambda _: False)  # as if what was compiled were removed
     assert probe(current_python, "current", report_progress=said.append) == first
-    assert len(said) == 1
+    # On a busy machine, a line each half minute follows.
+    assert [line for line in said if " has not answered for " not in line] == said[:1] != []

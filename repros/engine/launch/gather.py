@@ -130,7 +130,10 @@ def read_traces(folder: Path, main: int) -> dict[int, Trace]:
 
 def _recorded(folder: Path, report_damage: Callable[[str], None] = lambda _: None) -> dict[int, Events]:
     """Return the events of each process of a run, by its pid, the lowest pid first."""
-    names = untrusted.names(folder, folder / "processes")
+    processes = folder / "processes"
+    if os.path.lexists(processes) and not untrusted.is_folder(folder, processes):
+        report_damage("processes (no folder)")
+    names = untrusted.names(folder, processes)
     for name in names:
         if not _PID.fullmatch(name):
             report_damage(f"processes/{name!r} (no process)")

@@ -14,9 +14,11 @@ import psutil
 from repros.engine.launch import containment, untrusted
 from repros.inside.recorder import STACKS_SIGNAL
 
-_TIMEOUT = 1.0
-"""Seconds to wait for the processes to write their stacks."""
+_TIMEOUT, _BUSY_TIMEOUT = 1.0, 15.0
+"""Seconds to wait for the stacks of processes that sleep, and of those that wait for a processor."""
 _POLL = 0.05
+_STILL = 4
+"""Polls in a row without a further line, after which the stacks of a process that runs are complete."""
 _MOST_READ = 1_000_000
 """Bytes of a process's stacks."""
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
@@ -56,20 +58,35 @@ def stacks_file(folder: Path, pid: int) -> Path:
 
 
 def take(folder: Path, targets: Mapping[int, psutil.Process]) -> StackDump:
-    """StackDump the stacks of processes that recorded their start, by their pids there; wait until they are written.
+    """Dump the stacks of processes that recorded their start, by their pids there; wait until they are written.
 
     A stopped process writes none, nor does one that has not enabled faulthandler yet.
     """
     begins = {pid: untrusted.size(folder, stacks_file(folder, pid)) for pid in targets}
     containment.signal_all(targets.values(), STACKS_SIGNAL)
-    until = time.monotonic() + _TIMEOUT
-    before, sizes = begins, dict(begins)
-    # A text is complete when it has not grown between two polls.
-    while time.monotonic() < until and (before != sizes or any(sizes[pid] == begins[pid] for pid in targets)):
+    begun, sizes, still = time.monotonic(), dict(begins), dict.fromkeys(targets, 0)
+    while pending := [pid for pid in targets if not _is_written(sizes[pid] - begins[pid], still[pid], targets[pid])]:
+        waited = time.monotonic() - begun
+        # On a busy machine a process may wait for a processor for seconds; then it is runnable.
+        if waited >= _BUSY_TIMEOUT or (waited >= _TIMEOUT and not any(_is_runnable(targets[pid]) for pid in pending)):
+            break
         time.sleep(_POLL)
         before, sizes = sizes, {pid: untrusted.size(folder, stacks_file(folder, pid)) for pid in targets}
+        still = {pid: still[pid] + 1 if sizes[pid] == before[pid] else 0 for pid in targets}
     written = {pid: read_from(folder, pid, begins[pid]) for pid in targets}
     return StackDump(begins, {pid: text for pid, text in written.items() if text})
+
+
+def _is_written(size: int, still: int, process: psutil.Process) -> bool:
+    """Return whether stacks of this size are complete: not grown for a poll, or for some if their process runs."""
+    return size > 0 and still >= (_STILL if _is_runnable(process) else 1)
+
+
+def _is_runnable(process: psutil.Process) -> bool:
+    """Return whether a process runs, or waits for a processor or for a disk."""
+    with contextlib.suppress(psutil.Error):
+        return process.status() in {psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP}
+    return False
 
 
 def threads(text: str) -> list[StackTrace]:

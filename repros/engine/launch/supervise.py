@@ -69,6 +69,8 @@ def run(job: Job, folder: Path, start: Start, launch: Launch, stop: threading.Ev
         return broken("interrupted")
     if not gathered.processes:
         reason = "the hook did not start" if timeline.deadline is None else "it had not begun at its deadline"
+        if gathered.damaged:
+            reason = f"its records cannot be read: {gathered.damaged[0]}"
         return broken(f"no process of the cell wrote any event: {reason}")
     seconds = time.monotonic() - started
     processes, damaged = gathered.processes, gathered.damaged

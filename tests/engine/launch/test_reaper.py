@@ -51,12 +51,19 @@ def start(environ: dict[str, str]) -> Generator[subprocess.Popen[bytes], None, N
             process.kill()
 
 
+def ignored(pid: int) -> list[int]:
+    """Return the signals that a process ignores."""
+    text = Path(f"/proc/{pid}/status").read_text("utf-8")
+    mask = int(text.partition("SigIgn:")[2].split()[0], 16)
+    return [number for number in range(1, 65) if mask >> number - 1 & 1]
+
+
 def hang_up(of_runner: Reaper) -> None:
     """Close the pipe as the runner's death does."""
     assert of_runner._process is not None
     assert of_runner._process.stdin is not None
     of_runner._process.stdin.close()
-    of_runner._process.wait(10)
+    of_runner._process.wait(60)
 
 
 def test_processes_with_the_token_or_in_a_known_session_end_and_no_others(
@@ -68,8 +75,8 @@ def test_processes_with_the_token_or_in_a_known_session_end_and_no_others(
     of_runner.add_run(workdir)
     of_runner.add_run(workdir, in_session.pid)
     hang_up(of_runner)
-    assert with_token.wait(10) == -signal.SIGKILL
-    assert in_session.wait(10) == -signal.SIGKILL
+    assert with_token.wait(60) == -signal.SIGKILL
+    assert in_session.wait(60) == -signal.SIGKILL
     assert foreign.poll() is None
     assert not workdir.exists()
     for started in starts:
@@ -91,18 +98,20 @@ def test_a_killed_reaper_is_replaced_and_gets_all_cells_again(
     of_runner.add_run(tmp_path / "one", sleeper.pid)
     assert of_runner.pid is not None
     os.kill(of_runner.pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(of_runner.pid)], timeout=10)
+    psutil.wait_procs([psutil.Process(of_runner.pid)], timeout=60)
     of_runner.remove_run(tmp_path / "another")
     of_runner.add_run(tmp_path / "two")
     hang_up(of_runner)
-    assert sleeper.wait(10) == -signal.SIGKILL
+    assert sleeper.wait(60) == -signal.SIGKILL
 
 
 def test_signals_of_a_terminal_do_not_end_the_reaper(of_runner: Reaper, tmp_path: Path) -> None:
     of_runner.add_run(tmp_path / "one")
     assert of_runner.pid is not None
-    time.sleep(0.5)  # until it ignores them
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    while any(number not in ignored(of_runner.pid) for number in numbers):
+        time.sleep(0.01)
+    for number in numbers:
         os.kill(of_runner.pid, number)
     time.sleep(0.2)
     assert of_runner._process is not None
@@ -119,7 +128,7 @@ def test_a_fork_of_the_runner_does_not_keep_the_pipe_open(
         time.sleep(30)
         os._exit(0)
     hang_up(of_runner)
-    assert with_token.wait(10) == -signal.SIGKILL
+    assert with_token.wait(60) == -signal.SIGKILL
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 

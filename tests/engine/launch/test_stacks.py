@@ -77,6 +77,38 @@ def test_a_stopped_process_brings_nothing(
     assert stacks.take(tmp_path, {process.pid: process}) == stacks.StackDump({process.pid: 0}, {})
 
 
+LATE = """
+import faulthandler, signal, sys, time
+number = int(sys.argv[1])
+faulthandler.register(number, open(sys.argv[2], "a"), all_threads=True, chain=False)
+signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+print("ready", flush=True)
+while number not in signal.sigpending():
+    pass
+until = time.monotonic() + 1
+while time.monotonic() < until:
+    pass
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+time.sleep(60)
+"""
+
+
+def test_a_process_that_has_had_no_processor_yet_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal reaches it a second late, while it runs, as on a machine whose processors are all in use."""
+    monkeypatch.setattr(stacks, "_TIMEOUT", 0.1)
+    file = tmp_path / "stacks.txt"
+    command = [sys.executable, "-c", LATE, str(int(STACKS_SIGNAL)), str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as late:
+        assert late.stdout is not None
+        assert late.stdout.readline() == "ready\n"
+        place = stacks.stacks_file(tmp_path, late.pid)
+        place.parent.mkdir(parents=True)
+        file.rename(place)
+        dump = stacks.take(tmp_path, {late.pid: psutil.Process(late.pid)})
+        late.kill()
+    assert stacks.threads(dump.texts[late.pid])[-1][-1].function == "<module>"
+
+
 def test_the_threads_of_a_text() -> None:
     assert stacks.threads(TEXT) == [
         (

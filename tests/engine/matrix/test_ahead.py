@@ -109,9 +109,7 @@ def test_an_interrupt_ends_the_installer_that_another_thread_waits_for(
     ahead.start()
     wait_until(lambda: started.exists() and started.read_text().endswith("\n"))
     installer = int(started.read_text())
-    began = time.monotonic()
-    ahead.close()
-    assert time.monotonic() - began < 5
+    ahead.close()  # the installer sleeps for longer than a test may take
     assert not psutil.pid_exists(installer)
     assert not environments.environment_folder(stacks[0]).exists()
     assert f"environment of {stacks[0].name}" not in {thread.name for thread in threading.enumerate()}

@@ -12,7 +12,7 @@ import pytest
 from tests.advise.export.test_osv import VALIDATOR
 from tools.site.source import Source
 
-pytestmark = pytest.mark.of_all_scripts
+pytestmark = [pytest.mark.of_all_scripts, pytest.mark.timeout(900)]
 
 
 def test_the_failures_follow_their_schema(site: Path, source: Source) -> None:

@@ -17,6 +17,8 @@ from tools.site.__main__ import main
 from tools.site.build import MENU, Place, build
 from tools.site.source import Source
 
+pytestmark = pytest.mark.timeout(900)  # the first test builds the site: minutes where other programs use all cores
+
 ADDRESSES = Path(__file__).with_name("addresses.txt").read_text(encoding="utf-8").split()
 """Every address that was ever published, ID for any repro; a line is added and never removed."""
 OF_NPM = {"match.html", "search.json"}

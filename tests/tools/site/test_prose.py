@@ -14,6 +14,8 @@ from tools.site.build import Place, build
 from tools.site.prose import Prose, inline
 from tools.site.source import Source
 
+pytestmark = pytest.mark.timeout(900)  # the first test builds the site: minutes where other programs use all cores
+
 HOSTILE = (
     "T <meta http-equiv=refresh content=0> <img src=x> List<int> [x](https://e.org) ![i](https://e.org/i) <!--c-->"
 )
