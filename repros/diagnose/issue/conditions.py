@@ -117,13 +117,13 @@ def read_conditions(issue: Issue, text: str) -> Conditions:
     prose = f"{issue.title}\n{issue.seen}"
     launched = (issue.launch.ranks or 0) > 1 or bool(issue.launch.launcher)
     has_workers = bool(_WORKERS.search(text))
-    has_ranks = launched or bool(_RANKS.search(prose))
+    has_ranks = launched or (issue.launch.ranks != 1 and bool(_RANKS.search(prose)))
     is_late = bool(_LATE.search(prose))
     is_ray = bool(_RAY.search(text))
     command = _SCRIPT.search(_CONTINUED.sub(" ", text))
     return Conditions(
         has_ranks=has_ranks,
-        is_single=not has_ranks and bool(_SINGLE.search(prose)),
+        is_single=not has_ranks and (issue.launch.ranks == 1 or bool(_SINGLE.search(prose))),
         has_workers=has_workers,
         is_bfloat=bool(_BFLOAT.search(text)) and not _HALF.search(text),
         is_late=is_late,

@@ -9,7 +9,10 @@ from functools import cached_property
 
 from repros.diagnose.issue import Issue, read_issue
 from repros.diagnose.issue.conditions import Conditions, read_conditions
+from repros.diagnose.issue.crash import Crash, find_crash
 from repros.diagnose.issue.issue import MESSAGE
+from repros.diagnose.issue.numbers import Finding, find_numbers
+from repros.diagnose.issue.pair import Pair, find_pair
 from repros.diagnose.messages import PossibleCause
 from repros.diagnose.messages.family import Cause
 from repros.scripts.triage.kind import Document
@@ -17,7 +20,8 @@ from repros.scripts.triage.kind import Document
 _LONG_WORD = re.compile(r"[a-z]{6,}")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 _CONTRAST = re.compile(
-    r"\b(?:works?|worked|is (?:fine|right|correct)|are (?:fine|right|correct)|passe[sd]|(?:do|does|did)(?:n't| not) "
+    r"\b(?:works|worked|(?:does|do|will|would|can) work|is (?:fine|right|correct)|are (?:fine|right|correct)"
+    r"|passe[sd]|(?:do|does|did)(?:n't| not) "
     r"(?:happen|occur|fail|crash|hang)|only (?:if|when|with|for|in)|without (?:it|this|the)\b.{0,60}\b(?:works?"
     r"|fine|runs?))\b",
     re.IGNORECASE | re.DOTALL,
@@ -56,6 +60,31 @@ class Report:
     def conditions(self) -> Conditions:
         """The conditions of the run."""
         return read_conditions(self.issue, self.text)
+
+    @cached_property
+    def crash(self) -> Crash | None:
+        """The crash that it reports without its error."""
+        return find_crash(self.issue, self.text)
+
+    @cached_property
+    def pair(self) -> Pair | None:
+        """The two sides that it compares."""
+        return find_pair(self.issue, is_crash=bool(self.issue.failures or self.crash))
+
+    @property
+    def source(self) -> str:
+        """Its script; empty without one."""
+        return self.issue.code.source if self.issue.code else ""
+
+    @cached_property
+    def numbers(self) -> list[Finding]:
+        """What its numbers say."""
+        return find_numbers(self.issue, self.text)
+
+    @property
+    def decided(self) -> Finding | None:
+        """What its numbers decide; None if they decide nothing."""
+        return next((finding for finding in self.numbers if finding.title), None)
 
     @cached_property
     def contrast(self) -> str:
