@@ -16,6 +16,11 @@ _FRAME = re.compile(
 )
 _HEADER = re.compile(r"^[^\n]{0,40}?Traceback(?: \(most recent call last\)|[ (a-z]*$)", re.MULTILINE)
 """The line above a traceback's frames; a text that is cut may end within it."""
+_TOLD = re.compile(
+    r"(?P<file>[\w./-]+\.py|(?<=; )"
+    r"|(?<=, )):(?P<line>\d{1,6})(?:,? (?:in )?(?P<function><?[a-z_]\w*>?))?"
+)
+"""A frame in words: `train.py:20 main`; the next one of the same file may lack its name."""
 _PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<path>(?P<name>\w+)/.+)$")
 _OF_TITLE = re.compile(
     r"\b(?:errors?|exceptions?|crash\w*|traceback|raise[sd]?|throws?|threw|abort(?:s|ed)|segfault\w*|core dumped"
@@ -26,7 +31,7 @@ _OF_PROSE = re.compile(
     r"\b(?:following|this|these|below|gets?|got|getting|gives?|gave|encounter\w*|rais\w+|throws?|threw|fail\w* with"
     r"|runs? into|see(?:ing)?|hits?|ends? (?:with|in)) (?:\w+ ){0,3}(?:errors?|exceptions?|traceback)\b"
     r"|\b(?:errors?|exceptions?) (?:below|is|as follows|occur\w*|messages?)\b|\bcrash(?:es|ed|ing)\b|\band crash\b"
-    r"|\bit (?:raises|throws|fails with|crashes)\b|\bsegfault\w*|\bcore dumped\b|报错|崩溃",
+    r"|\bit (?:raises|throws|fails with|crashes)\b|\bframes?: |\btraceback\b|\bsegfault\w*|\bcore dumped\b|报错|崩溃",
     re.IGNORECASE,
 )
 """Words of a crash; a title is short, and prose has errors in other senses."""
@@ -38,7 +43,8 @@ _RESULT = re.compile(
 )
 """Words of a title about what a program computes, whose prose may still speak of errors."""
 _OTHER_SENSE = re.compile(
-    r"\b(?:no|without|any|not|n't|never|zero|ignore\w*) (?:\w+ )?(?:errors?|exceptions?|warnings?|crash\w*)\b"
+    r"\b(?:no|without|any|not|n't|never|zero|ignore\w*) (?:\w+ )?(?:errors?|exceptions?|warnings?|tracebacks?"
+    r"|crash\w*)\b"
     r"|\b(?:squared?|absolute|rate|rounding|numerical|relative|prediction|reconstruction|word|mean|loss|typographical)"
     r" errors?\b|\berrors? (?:rate|bars?|of the model)\b|\bfails? (?:silently|to (?:converge|learn|improve|decrease))\b"
     r"|\b(?:when|if|because|after) (?:\w+ ){1,4}fail\w*|没有报错|无报错",
@@ -88,7 +94,7 @@ def find_crash(issue: Issue, text: str) -> Crash | None:
         issue: the issue, in whose text no exception was found.
         text: its whole text.
     """
-    frames = list(_last_frames(text))
+    frames = list(_last_frames(text)) or list(_told_frames(issue.seen))
     if not frames and not _HEADER.search(text) and not _says_crash(issue):
         return None
     own = [frame for frame in frames if not frame.package]
@@ -103,12 +109,26 @@ def _says_crash(issue: Issue) -> bool:
     return not _RESULT.search(issue.title) and bool(_OF_PROSE.search(_OTHER_SENSE.sub(" ", issue.seen)))
 
 
+def _told_frames(prose: str) -> Iterator[Frame]:
+    """Yield the frames that sentences tell of a traceback."""
+    if not re.search(r"\b(?:traceback|frames?|stack)\b", prose, re.IGNORECASE):
+        return
+    name = ""
+    for found in _TOLD.finditer(prose):
+        name = found["file"] or name
+        if name and found["function"]:
+            yield _frame(name, int(found["line"]), found["function"], "")
+
+
 def _last_frames(text: str) -> Iterator[Frame]:
     """Yield the frames of the last traceback, the outermost first."""
     start = max((found.start() for found in _HEADER.finditer(text)), default=0)
     for found in _FRAME.finditer(text, start):
-        file = found["file"].replace("\\", "/")
-        installed = _PACKAGE.search(file)
-        package = installed["name"] if installed else "" if is_own(file) else PurePosixPath(file).parent.name
-        name = installed["path"] if installed else "/".join(PurePosixPath(file).parts[-_PARTS:])
-        yield Frame(name, int(found["line"]), found["function"], (found["code"] or "").strip(), package)
+        yield _frame(found["file"].replace("\\", "/"), int(found["line"]), found["function"], found["code"] or "")
+
+
+def _frame(file: str, line: int, function: str, code: str) -> Frame:
+    installed = _PACKAGE.search(file)
+    package = installed["name"] if installed else "" if is_own(file) else PurePosixPath(file).parent.name
+    name = installed["path"] if installed else "/".join(PurePosixPath(file).parts[-_PARTS:])
+    return Frame(name, line, function, code.strip(), package)

@@ -16,10 +16,20 @@ _PRINTED = re.compile(
     re.IGNORECASE,
 )
 """A number that a training prints: `'loss': 0.97`, `Loss: 0.97`, `grad_norm=nan`."""
+_LISTED = re.compile(
+    rf"(?<![\w.-])(?P<name>loss|grad_norm|reward_std|frac_reward_zero_std|learning_rate"
+    rf"|lr) (?P<value>{_VALUE})(?=[,;)]|\s*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A number in a list: `- loss 0.97, grad_norm nan`."""
+_VALUES = re.compile(r"(?<![\d.])\d+\.\d{2,}(?:, ?\d+\.\d{2,}){2,}")
+"""A series of losses in one line."""
 _ROW = re.compile(r"^[ \t>]*\|(?P<cells>[^\n]+)\|[ \t]*$", re.MULTILINE)
 _CONSTANT = re.compile(
     r"\bloss\w*\b[^.\n]{0,40}?\b(?:stuck|stays?|remains?|constant\w*|always|flat|plateau\w*|around|hover\w*|at)\b"
-    rf"[^\n]{{0,30}}?(?P<value>{_VALUE})",
+    rf"[^\n]{{0,30}}?(?P<value>{_VALUE})"
+    rf"|\bloss\w*\b[^.\n]{{0,30}}?(?P<first>{_VALUE}) (?:all the time|always|throughout|(?:in|at|for) (?:each|every"
+    rf"|all) \w+)",
     re.IGNORECASE,
 )
 _FACTOR = re.compile(
@@ -91,10 +101,12 @@ def find_numbers(issue: Issue, text: str) -> list[Finding]:
 def _read_series(text: str) -> Mapping[str, Sequence[float]]:
     """Return the printed values by name, in the order of the text: `loss`, `gradnorm`, `rate`, ..."""
     series: dict[str, list[float]] = {}
-    for found in _PRINTED.finditer(text):
+    for found in sorted((*_PRINTED.finditer(text), *_LISTED.finditer(text)), key=lambda found: found.start()):
         name = found["name"].lower()
         short = {"lr": "rate", "learning_rate": "rate", "gradnorm": "grad_norm", "train_loss": "loss"}.get(name, name)
         series.setdefault(short, []).append(float(found["value"]))
+    if not series and re.search(r"\bloss", text, re.IGNORECASE):
+        series["loss"] = [float(value) for found in _VALUES.finditer(text) for value in found[0].split(",")]
     return series
 
 
@@ -208,7 +220,7 @@ def _numbers(row: Sequence[str], at: tuple[int, int]) -> tuple[float, float] | N
 def _of_prose(issue: Issue) -> Iterator[Finding]:
     prose = f"{issue.title}\n{issue.seen}"
     if constant := _CONSTANT.search(prose):
-        value = float(constant["value"])
+        value = float(constant["value"] or constant["first"])
         if value < 0 and value.is_integer():
             yield Finding(
                 "loss-placeholder",

@@ -56,7 +56,7 @@ _WORKS = (
     r"|converges?|succeeds?|passes|no (?:such )?(?:problems?|issues?|errors?)|(?:problem|issue|error|nan|leak|hang)s? "
     r"(?:goes away|disappears|vanish\w*|is gone|does(?:n't| not) (?:occur|happen|appear))"
     r"|(?:did|does|do)(?:n't| not) (?:occur|happen|appear|crash|hang|fail|cause)\b[^.\n,;]{0,30}|normal(?:ly)?"
-    r"|runs? (?:fine|well))"
+    r"|(?:falls?|learns|trains) as (?:usual|expected)|no such trouble|runs? (?:fine|well))"
 )
 _NAME = r"(?P<part>(?:the |my |an? |any )?[`'\"]?[\w./=:-]+[`'\"]?(?: [`'\"]?[\w./=:-]+[`'\"]?){0,3}?)"
 _END = (
@@ -68,13 +68,16 @@ _WITHOUT = (
     r"|n't )(?:using|use|enable|enabling)"
     r"|(?:i|we) (?:am|are|'m|do) (?:not|n't) (?:using|use)"
     r"|(?:when|if|after|by|once|upon)?\s*(?:i |we |you )?(?:disabl\w+|turn(?:ed|ing|s)? off|remov\w+|switch\w* off"
-    r"|comment\w* out|uninstall\w+|dropp?\w+))"
+    r"|comment\w* out|uninstall\w+|dropp(?:ed|ing)))"
 )
 _PART = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b{_WORKS}\b[^.\n;]{{0,50}}?\b{_WITHOUT} {_NAME}{_END}",
         rf"\b{_WITHOUT} {_NAME}{_END}[^\n;]{{0,60}}?\b{_WORKS}\b",
+        rf"\b{_NAME} (?:on|enabled)[:,][^.\n]{{0,60}}?\b(?:off|disabled)[:,] ?(?:it )?{_WORKS}\b",
+        rf"\b{_NAME} (?:removed|disabled|off|uninstalled)[:,] ?[^.\n;]{{0,30}}?\b{_WORKS}\b",
+        rf"\b{_WORKS} with {_NAME} (?:at 0|off|disabled|removed|= ?0|set to (?:0|False|None))\b",
     )
 )
 _ONLY = re.compile(
@@ -86,6 +89,9 @@ _OTHER = re.compile(
     rf"\b{_WORKS}\b[^.\n;]{{0,40}}?\b(?:using|with|in|by) {_NAME} (?:repo(?:sitory)?|framework|trainer|library|codebase"
     r"|implementation|toolkit)\b",
     re.IGNORECASE,
+)
+_SAME = re.compile(
+    rf"(?:^|[.;\n] ?){_NAME} (?:at|with|on|from) the same [\w ]{{2,40}}: ?[^.\n;]{{0,20}}?\b{_WORKS}\b", re.IGNORECASE
 )
 _OFF = r"[A-Za-z_][\w.]*`? ?(?:=|:|to) ?`?[\"']?(?:False|0|None|off|eager|sdpa|disabled?)\b[\"']?`?"
 _SET = re.compile(
@@ -119,6 +125,7 @@ _DIFFERS = re.compile(
     rf"\b{_WORKS}\b|\b(?:differ\w*|whereas|vs\.?|versus|compared|mismatch\w*|inconsisten\w*|not match|n't match)\b",
     re.IGNORECASE,
 )
+_WRONG = re.compile(r"\b(?:incorrect\w*|wrong\w*|off by|silent\w*)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?;。])\s+|\n+")
 _QUANTITIES = (
     (Quantity.GRADIENT, re.compile(r"\bgrad(?:ient|s|_norm)\w*|\bbackward\b", re.IGNORECASE)),
@@ -174,9 +181,9 @@ def _sides(text: str) -> Iterator[tuple[PairKind, str, str]]:
     if setting := _SET.search(text):
         name = (setting["setting"] or setting["set"]).replace("`", "")
         yield PairKind.PART, f"with {name}", f"without {name}"
-    if other := _name(_OTHER.search(text)):
+    if other := _name(_OTHER.search(text) or _SAME.search(text)):
         yield PairKind.PROGRAM, f"in {other}", "here"
-    if not _DIFFERS.search(text):
+    if not _DIFFERS.search(text) and not (_EAGER.search(text) and _WRONG.search(text)):
         return
     if _COMPILED.search(text) and _EAGER.search(text):
         yield PairKind.COMPILED, "eager", "compiled"

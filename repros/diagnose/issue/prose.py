@@ -30,6 +30,18 @@ _PASTED = re.compile(
 )
 _ASSIGNED_RESULT = re.compile(r"^\s*\W*\w*(?:loss|norm|reward|acc\w*|metric|score)\w*\W{0,3}[:=]", re.IGNORECASE)
 """A result in the form of an assignment, `loss = nan`, which is reported."""
+_SETTINGS = re.compile(
+    r"\s*(?:[-*+]\s|(?:\w+ )?(?:settings|options|config\w*|arguments|hyper-?parameters)\s*:)", re.IGNORECASE
+)
+"""What a list of settings begins with: `- batch 1, lr 5e-6, warmup_ratio 0.05`, `Settings: ...`."""
+_SETTING = re.compile(r"[_=\d]|\b(?:true|false|none|auto|bf16|adamw?)\b", re.IGNORECASE)
+_OF_RESULT = re.compile(
+    r"\b(?:loss\w*|nan|norms?|reward\w*|accuracy|metrics?|scores?|errors?|fail\w*|hang\w*|crash\w*|is|are|was|were|does"
+    r"|not|no|works?)\b",
+    re.IGNORECASE,
+)
+_MOST_WORDS = 5
+"""Words of one setting."""
 _LONGEST = 500
 """Characters of a pasted line; a longer one is a paragraph."""
 _GOES_ON = re.compile(r"\s[\\^]\s*$")
@@ -46,4 +58,14 @@ def without_pasted(text: str) -> str:
 
 
 def _is_pasted(line: str) -> bool:
+    if _SETTINGS.match(line) and _is_settings(line.partition(":")[2] or line):
+        return True
     return len(line) < _LONGEST and bool(_PASTED.match(line)) and not (_ASSIGNED_RESULT.match(line) and "(" not in line)
+
+
+def _is_settings(text: str) -> bool:
+    """Return whether a text is a list of settings, separated by commas, and of no sentence."""
+    parts = [part for part in re.split(r"[,;]", text.strip(" -*+.")) if part.strip()]
+    are_short = all(len(part.split()) <= _MOST_WORDS for part in parts)
+    named = sum(bool(_SETTING.search(part)) for part in parts)
+    return len(parts) > 1 and are_short and 2 * named >= len(parts) and not _OF_RESULT.search(text)

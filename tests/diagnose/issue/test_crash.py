@@ -71,6 +71,12 @@ def test_words_of_errors_in_another_sense(text: str) -> None:
     assert read(text) is None
 
 
+def test_frames_that_a_sentence_tells() -> None:
+    crash = read("# It stops\n\nA traceback on rank 5: frames sft.py:94 <module>; :60 run; :16 main (the clip call).\n")
+    assert crash is not None
+    assert str(crash.frame) == "sft.py:16 main"
+
+
 def test_a_picture_may_have_the_error() -> None:
     crash = read("# It fails\n\n![Image](https://example.org/a.png)\n")
     assert crash is not None

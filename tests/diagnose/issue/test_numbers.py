@@ -71,6 +71,7 @@ def test_a_table_of_losses_that_grow_with_accumulation() -> None:
 
 def test_a_negative_constant_is_a_placeholder() -> None:
     assert "loss-placeholder" in read("With pipeline parallelism the loss is always -1.")
+    assert "loss-placeholder" in read("The loss reads -1 all the time.")
     assert not read("The loss is always 2.")
 
 
@@ -92,3 +93,10 @@ def test_another_factor_decides_nothing() -> None:
 
 def test_the_numbers_of_a_script_are_no_results() -> None:
     assert not read("```python\nimport torch\n\nloss = 0.5\nloss = 0.5\nloss = 0.5\n```")
+
+
+def test_values_in_a_list_are_read_as_those_of_a_log() -> None:
+    found = read("One step:\n- loss 0.0, grad_norm 0.0, frac_reward_zero_std 1.0")
+    assert {"rewards-equal", "gradient-zero"} <= set(found)
+    listed = "Losses:\n- epoch 1: 0.913, 1.324, 0.775, 1.056\n- epoch 2: 0.913, 1.324, 0.775, 1.056"
+    assert "after 4 steps" in read(listed)["loss-repeats"].text

@@ -23,6 +23,8 @@ from repros.diagnose.issue.symptoms import find_symptom
         "    def forward(self, x):",
         "scheduler = make_scheduler(optimizer)",
         "trainer.train(resume_from_checkpoint=True)",
+        "- 3 epochs, batch 1 per device, accumulation 2, lr 5e-6, warmup_ratio 0.05",
+        "Settings: bf16 true, lr 1e-4, gradient_accumulation_steps 4.",
         "- [x] I have searched for this hang",
     ],
 )
@@ -39,6 +41,8 @@ def test_a_pasted_line_is_left_out(line: str) -> None:
         "python train.py hangs at the end of the epoch.",
         "transformers==4.52.4",
         "Accelerate launch never returns - why?",
+        "- step 300, loss nan",
+        "- two epochs, then it is slow",
         "- the second epoch is empty",
     ],
 )
