@@ -198,6 +198,11 @@ def _of_table(text: str) -> Iterator[Finding]:
                 f"{cell} divided by {head[at]} is {min(ratios):.2g} to {max(ratios):.2g} in all {len(ratios)} rows: "
                 f"the "
                 "losses of the micro-batches are added and not divided",
+                "print(trainer.model_accepts_loss_kwargs, inspect.signature(model.forward))  # transformers: True, "
+                "and the "
+                "model's loss ignores num_items_in_batch: set it to False; in a loop of your own: loss / "
+                "accumulation steps "
+                "before backward",
             )
             return
 

@@ -115,6 +115,8 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
     issue = report.issue
     error = tuple(section for section in answer.sections if section.label in {"error", "where"})
     symptom = find_symptom(issue)
+    if symptom and report.conditions.excludes(symptom.symptom.title):
+        symptom = None
     decided = report.decided
     if error and not ((symptom or decided) and _is_of_title(issue)):
         return replace(answer, sections=(*answer.sections, *contrast_sections(report)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from repros.diagnose.issue import Issue, read_issue
-from repros.diagnose.issue.conditions import Conditions, read_conditions
+from repros.diagnose.issue.conditions import Conditions, contradicts, read_conditions
 from repros.diagnose.issue.crash import Crash, find_crash
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.numbers import Finding, find_numbers
@@ -98,8 +98,14 @@ class Report:
 
     def fitting(self, causes: Sequence[Cause]) -> list[Cause]:
         """Return the causes that the conditions of the run do not exclude, those that fit its begin first."""
-        kept = [cause for cause in causes if not self.conditions.excludes(f"{cause.text} {cause.fix}")]
+        kept = [cause for cause in causes if self._is_possible(cause)]
         return sorted(kept, key=lambda cause: not self.conditions.favours(cause.text))
+
+    def _is_possible(self, cause: Cause) -> bool:
+        """Return whether neither the conditions of the run nor its numbers exclude a cause."""
+        conditions, text = self.conditions, f"{cause.text} {cause.fix}"
+        facts = {finding.name for finding in self.numbers}
+        return not (conditions.excludes(text) or conditions.lacks_needed(cause.text) or contradicts(cause.text, facts))
 
     def order(self, causes: Sequence[PossibleCause], message: str) -> list[PossibleCause]:
         """Return the causes that the report does not exclude; those of which its prose names something come first.
@@ -108,7 +114,7 @@ class Report:
             causes: those of the error's family.
             message: the error, whose own words decide nothing.
         """
-        kept = [cause for cause in causes if not self.conditions.excludes(_words_of(cause))] or list(causes)
+        kept = [cause for cause in causes if self._is_possible(cause.cause) or cause.is_likely]
         words = _stems(f"{self.issue.title}\n{self.issue.seen}") - _stems(message)
 
         def rank(cause: PossibleCause) -> tuple[bool, bool, int]:
