@@ -32,8 +32,13 @@ _MOST_DENIED = 40
 """Characters before a word that may deny it."""
 _SAME = re.compile(r"\b(?:same|both|either|neither|regardless|all versions|any version)\b", re.IGNORECASE)
 """Words of a sentence about releases that do not differ."""
+_BOTH = re.compile(
+    r"\bboth (?:fail|crash|hang|show|have|are|give|raise|with)\w*|\bneither\b|\bin either\b", re.IGNORECASE
+)
+"""Words of a sentence whose two releases behave alike."""
 _STILL = re.compile(
-    r"\b(?:still(?! (?:works?|worked|fine|ok|trains?))|as well|same (?:error|issue|problem|result|behaviou?r)|(?:not|n't) help|no (?:luck|effect|difference)"
+    r"\b(?:still(?! (?:works?|worked|fine|ok|trains?))|as well|same (?:error|issue|problem|result|behaviou?r)|(?:not"
+    r"|n't) help|no (?:luck|effect|difference)"
     r"|without success)\b",
     re.IGNORECASE,
 )
@@ -106,7 +111,7 @@ def find_change(issue: Issue) -> ReleaseChange | None:
     sentences = find_mentions(issue.title, issue.seen, issue.versions)
     is_change = bool(_CHANGE.search(issue.title))
     for sentence in sentences:
-        if is_change or _CHANGE.search(sentence.text):
+        if (is_change or _CHANGE.search(sentence.text)) and not _BOTH.search(sentence.text):
             for pair in _pairs(sentence):
                 return pair
     good = _all([sentence for sentence in sentences if not _STILL.search(sentence.text)], _GOOD)

@@ -94,12 +94,23 @@ def find_crash(issue: Issue, text: str) -> Crash | None:
         issue: the issue, in whose text no exception was found.
         text: its whole text.
     """
-    frames = list(_last_frames(text)) or list(_told_frames(issue.seen))
-    if not frames and not _HEADER.search(text) and not _says_crash(issue):
+    frame, caller = last_frames(issue, text)
+    if not frame and not _HEADER.search(text) and not _says_crash(issue):
         return None
+    return Crash(frame, caller, bool(_PICTURE.search(text)))
+
+
+def last_frames(issue: Issue, text: str) -> tuple[Frame | None, Frame | None]:
+    """Return the last frame of the last traceback, and the last of the user's own code if that is another one.
+
+    Args:
+        issue: the issue.
+        text: its whole text.
+    """
+    frames = list(_frames_of(text)) or list(_told_frames(issue.seen))
     own = [frame for frame in frames if not frame.package]
     last = frames[-1] if frames else None
-    return Crash(last, own[-1] if own and last and last.package else None, bool(_PICTURE.search(text)))
+    return last, own[-1] if own and last and last.package else None
 
 
 def _says_crash(issue: Issue) -> bool:
@@ -120,7 +131,7 @@ def _told_frames(prose: str) -> Iterator[Frame]:
             yield _frame(name, int(found["line"]), found["function"], "")
 
 
-def _last_frames(text: str) -> Iterator[Frame]:
+def _frames_of(text: str) -> Iterator[Frame]:
     """Yield the frames of the last traceback, the outermost first."""
     start = max((found.start() for found in _HEADER.finditer(text)), default=0)
     for found in _FRAME.finditer(text, start):

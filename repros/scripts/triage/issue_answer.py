@@ -20,7 +20,12 @@ from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Secti
 from repros.scripts.triage.kind import Document
 from repros.scripts.triage.pair_answer import pair_sections
 from repros.scripts.triage.report import Report
-from repros.scripts.triage.reported_answer import answer_reported, contrast_sections, finding_sections
+from repros.scripts.triage.reported_answer import (
+    answer_reported,
+    contrast_sections,
+    finding_sections,
+    raised_sections,
+)
 from repros.scripts.triage.script_answer import uses_section
 from repros.scripts.triage.script_uses import FailureUses, Resemblance, find_resemblances, read_uses
 
@@ -119,7 +124,9 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
         symptom = None
     decided = report.decided
     if error and not ((symptom or decided) and _is_of_title(issue)):
-        return replace(answer, sections=(*answer.sections, *contrast_sections(report)))
+        is_placed = any(section.label in {"where", "says"} for section in answer.sections)
+        raised = () if is_placed else raised_sections(report)
+        return replace(answer, sections=(*answer.sections, *raised, *contrast_sections(report)))
     close = _close_failures(issue, readers)
     uses = tuple(uses_section("", close))
     title_of = (Section("reported", (issue.title,), most_lines=2),) if issue.title else ()

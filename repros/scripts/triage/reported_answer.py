@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from repros.diagnose.issue.crash import Crash
+from repros.diagnose.issue.crash import Crash, Frame, last_frames
 from repros.diagnose.issue.numbers import Finding
 from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.pair_answer import pair_sections
@@ -85,9 +85,19 @@ def contrast_sections(report: Report) -> Iterator[Section]:
 def _reached_sections(crash: Crash) -> Iterator[Section]:
     """Yield the last frame of a traceback without its end."""
     if crash.frame:
-        owner = f" (of {crash.frame.package})" if crash.frame.package else ""
-        called = f", called by {crash.caller}" if crash.caller else ""
-        yield Section("where", (f"the traceback is cut at {crash.frame}{owner}{called}",), most_lines=3)
+        yield Section("where", (f"the traceback is cut at {_place(crash.frame, crash.caller)}",), most_lines=3)
+
+
+def raised_sections(report: Report) -> Iterator[Section]:
+    """Yield the frame of a library that raised an error which nothing explains."""
+    frame, caller = last_frames(report.issue, report.text)
+    if frame and frame.package:
+        yield Section("where", (f"raised in {_place(frame, caller)}",), most_lines=3)
+
+
+def _place(frame: Frame, caller: Frame | None) -> str:
+    owner = f" (of {frame.package})" if frame.package else ""
+    return f"{frame}{owner}{f', called by {caller}' if caller else ''}"
 
 
 def _missing_sections(report: Report, crash: Crash | None) -> Iterator[Section]:

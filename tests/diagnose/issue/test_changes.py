@@ -122,6 +122,7 @@ def test_a_release_that_alone_has_a_change_needs_no_other_one() -> None:
         "trl 1.4.0 fails when I am fine-tuning with the default trainer.",
         "Downgraded verl to v0.3 and vllm is 0.8.3: it fails as well.",
         "Downgraded trl to 1.3.0, the same error.",
+        "Seen after an upgrade: transformers 4.57.6 and 5.8.0 (both fail).",
         "`ipex` is deprecated, and will be removed in Accelerate v1.10. It fails.",
     ],
 )
