@@ -74,8 +74,10 @@ def test_what_a_release_is_known_to_have_changed(repros: Command, here: Path) ->
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        ("The words of the third epoch are purple.", "number"),
-        ("It raises something that I did not write down.", "last line of the traceback"),
+        ("The words of the third epoch are purple.", "a number"),
+        ("The score of the third epoch is purple.", "the value as printed"),
+        ("It raises something that I did not write down.", "down to the exception's class"),
+        ("It was purple, and used to work before.", "the release with which it works"),
     ],
 )
 def test_a_traceback_is_asked_for_only_where_something_was_raised(
@@ -87,7 +89,7 @@ def test_a_traceback_is_asked_for_only_where_something_was_raised(
 
 
 def test_a_comparison_of_the_report_is_gone_on_with(repros: Command, here: Path) -> None:
-    text = "# A question\n\nThe purple words come with the new tokenizer. With the old tokenizer it works.\n"
+    text = "# A question\n\nThe purple scores come with the new tokenizer. With the old tokenizer it works.\n"
     found = answer(repros, here, text)
     assert found["sections"]["apart"] == ["With the old tokenizer it works."]
     assert "side by side" in found["sections"]["check"][0]
@@ -107,3 +109,43 @@ def test_a_line_to_paste_is_never_cut(repros: Command, here: Path, monkeypatch: 
     assert " ".join(found["sections"]["check"][0].split()) in text
     assert sum(cause in text for cause in found["sections"]["possible"]) >= 1
     assert len(found["sections"]["possible"]) > 1
+
+
+CUT = """```
+Traceback (most recent call last):
+  File "/home/me/sft.py", line 21, in main
+    accelerator.backward(loss)
+  File "/opt/env/lib/python3.11/site-packages/accelerate/accelerator.py", line 2400, in backward
+    loss.backward(**kwargs)
+```
+"""
+
+
+def test_a_cut_traceback_is_asked_for_from_its_last_frame_on(repros: Command, here: Path) -> None:
+    found = answer(repros, here, f"# Fine-tuning fails\n\n{CUT}")
+    (where,) = found["sections"]["where"]
+    assert "cut at accelerate/accelerator.py:2400 backward" in where
+    assert where.endswith("called by me/sft.py:21 main: accelerator.backward(loss)")
+    assert found["sections"]["missing"] == ["the rest of the traceback, down to the exception's class and message"]
+    assert not any("number" in text for texts in found["sections"].values() for text in texts)
+
+
+def test_numbers_decide_before_the_causes_of_a_symptom(repros: Command, here: Path) -> None:
+    losses = "\n".join(f"step {at}: loss: {loss}" for at, loss in enumerate([0.91, 1.32, 0.77, 1.05] * 2))
+    found = answer(repros, here, f"# The loss of my LoRA adapter does not change\n\n```\n{losses}\n```\n")
+    assert (found["title"], found["certainty"]) == ("No weight changes between the epochs", "likely")
+    assert "after 4 steps" in found["sections"]["because"][0]
+    assert "possible" not in found["sections"]
+
+
+def test_the_check_of_a_pair_compares_what_differs(repros: Command, here: Path) -> None:
+    text = "# Scores are worse\n\nWith the fused kernel they fall, without the fused kernel everything is fine.\n"
+    found = answer(repros, here, text)
+    assert found["title"] == "It works without fused kernel, and fails with fused kernel"
+    assert any("torch.save" in line for line in found["sections"]["check"])
+
+
+def test_gradients_of_a_compiled_function_are_compared_by_its_name(repros: Command, here: Path) -> None:
+    script = "```python\nimport torch\n\ndef wave(x):\n    return x.sin()\n\nfast = torch.compile(wave)\n```\n"
+    found = answer(repros, here, f"# torch.compile: wrong gradients\n\nThe eager ones differ.\n\n{script}")
+    assert any("grads(torch.compile(wave" in line for line in found["sections"]["check"])

@@ -14,7 +14,7 @@ from repros.diagnose.issue.release_lists import first_release, last_release, rel
 
 _IN = r"(?:with|in|on|under|using|for|at|until|up to|through|by|when using|version|of)"
 _WORKS = (
-    r"(?:works?|worked|working|fine|ok|okay|correct(?:ly)?|passe[sd]|trains|trained|succeed\w*|as expected"
+    r"(?:works?|worked|working|fine(?![- ]?tun)|ok|okay|correct(?:ly)?|passe[sd]|trains|trained|succeed\w*|as expected"
     r"|normal(?:ly)?"
     r"|no (?:problems?|issues?|errors?|such \w+)|kept|without (?:it|this|any|the) ?(?:problem|issue|error)?|good)"
 )
@@ -32,6 +32,17 @@ _MOST_DENIED = 40
 """Characters before a word that may deny it."""
 _SAME = re.compile(r"\b(?:same|both|either|neither|regardless|all versions|any version)\b", re.IGNORECASE)
 """Words of a sentence about releases that do not differ."""
+_BOTH = re.compile(
+    r"\bboth (?:fail|crash|hang|show|have|are|give|raise|with)\w*|\bneither\b|\bin either\b", re.IGNORECASE
+)
+"""Words of a sentence whose two releases behave alike."""
+_STILL = re.compile(
+    r"\b(?:still(?! (?:works?|worked|fine|ok|trains?))|as well|same (?:error|issue|problem|result|behaviou?r)|(?:not"
+    r"|n't) help|no (?:luck|effect|difference)"
+    r"|without success)\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence about a release that does not help."""
 _CHANGE = re.compile(
     r"\b(?:upgrad\w*|updat\w*|downgrad\w*|bump\w*|regress\w*|since|worked|works?|fails?|broke\w*|breaks?|after"
     r"|going|mov\w*"
@@ -51,7 +62,7 @@ def _compiled(*texts: str) -> tuple[re.Pattern[str], ...]:
 
 _GOOD = _compiled(
     rf"\b(?:downgrad\w*|roll\w* ?back|revert\w*|pin(?:ned|ning|s)?|(?:went|going|go"
-    rf"|switch\w*) back)\b[^\ue000]{{0,60}}{MENTION}",
+    rf"|switch\w*) back)\b[^\ue000\d]{{0,60}}{MENTION}",
     rf"\b{_WORKS}\b[^\ue000.;,]{{0,40}}\b{_IN}\b[^\ue000.;]{{0,25}}{MENTION}",
     rf"{MENTION}[^\ue000;.]{{0,60}}?\b{_WORKS}\b",
     rf"\blast (?:good|working|known good)\b[^\ue000]{{0,25}}{MENTION}",
@@ -100,10 +111,11 @@ def find_change(issue: Issue) -> ReleaseChange | None:
     sentences = find_mentions(issue.title, issue.seen, issue.versions)
     is_change = bool(_CHANGE.search(issue.title))
     for sentence in sentences:
-        if is_change or _CHANGE.search(sentence.text):
+        if (is_change or _CHANGE.search(sentence.text)) and not _BOTH.search(sentence.text):
             for pair in _pairs(sentence):
                 return pair
-    good, bad = _all(sentences, _GOOD), _all(sentences, _BAD)
+    good = _all([sentence for sentence in sentences if not _STILL.search(sentence.text)], _GOOD)
+    bad = _all(sentences, _BAD)
     differing = [sentence for sentence in sentences if not _SAME.search(sentence.text)]
     weak = [one for one in _all(differing, _WEAK) if one not in good and one not in bad]
     good = [one for one in good if one not in bad]

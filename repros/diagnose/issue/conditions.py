@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from repros.diagnose.issue.issue import Issue
@@ -63,8 +64,41 @@ _HALF, _BFLOAT = (
     re.compile(r"\b(?:bf16|bfloat16)\b", re.IGNORECASE),
 )
 _OF_HALF = re.compile(r"^(?:float16|fp16)\b", re.IGNORECASE)
-_BUILDS_UP = re.compile(r"\bdiverged?\b|\bgrows?\b[^.]{0,20}\bsteps?\b|\bfrom step to step\b", re.IGNORECASE)
+_BUILDS_UP = re.compile(
+    r"\bdiverged?\b|\bkept\b|\beach (?:epoch|step)\b|\bworker copies\b|\bgrows? until\b|\bgrows?\b[^.]{0,20}\bsteps?\b"
+    r"|\bfrom step to step\b",
+    re.IGNORECASE,
+)
 _OF_WORKERS = re.compile(r"\bworkers?\b|\bnum_workers\b")
+
+_INGREDIENTS = {
+    name: (re.compile(in_cause, re.IGNORECASE), re.compile(in_report, re.IGNORECASE))
+    for name, in_cause, in_report in (
+        ("adapter", r"\bLoRA\b|\badapters?\b|peft", r"lora\b|adapter|peft|dora\b|lora_"),
+        ("deepspeed", r"\bDeepSpeed|\bZeRO\b", r"deepspeed|\bzero[-_ ]?(?:stage)?[-_ =]*[0-3]|zero3|\bds_"),
+        ("fsdp", r"\bFSDP\b|\bDTensor\b", r"fsdp|fully_shard|dtensor|torchtitan|shard"),
+        ("rollouts", r"\bvLLM\b|\bSGLang\b", r"vllm|sglang"),
+        ("iterable", r"\biterable\b|\bstreamed\b", r"iterable|stream|webdataset|torchdata"),
+        ("experts", r"\bMoE\b|\bexperts?\b", r"\bmoe\b|mixtral|expert|-a\d+b|deepseek|gpt-oss"),
+        ("quantized", r"\bquantiz\w+|\b[48]-bit\b", r"[48][-_ ]?bit|quanti|qlora|\bbnb|nf4|int8|fp8|gptq|awq|gguf"),
+        ("checkpointing", r"gradient checkpointing", r"checkpointing|recompute"),
+        ("compile", r"\bcompil\w+|\binductor\b|\bDynamo\b", r"compil|inductor|dynamo"),
+        ("batch norm", r"\bbatch norm", r"batch[-_ ]?norm|\bbn\b|resnet|cnn|conv|unet|yolo|vision|image"),
+        ("scaler", r"\bGradScaler\b|\bloss scale", r"scaler|fp16|float16|\bamp\b|half|16-mixed|precision"),
+        ("packing", r"\bpacking\b", r"pack"),
+        ("template", r"chat template|response template", r"template|chat|instruct|messages|conversation"),
+    )
+}
+"""What a cause may need: its words in a cause, and those of a report that has it."""
+_ASIDE = re.compile(r"\([^()]*\)")
+"""Examples within a cause, none of which it needs."""
+_LISTED = re.compile(r",(?: or| and)? | or ")
+_LIST = 2
+"""Commas of a cause that lists several things, of which one is enough."""
+_NEEDS_ZERO = re.compile(
+    r"\bno gradient\b|\bgradient is 0\b|\bcuts? the gradient\b|\bwithout a gradient\b", re.IGNORECASE
+)
+_NEEDS_GRADIENT = re.compile(r"\bthe gradient is not\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -89,6 +123,8 @@ class Conditions:
     """The command that starts ranks; empty if the program or its framework starts them."""
     script: str = ""
     """The program that its command names."""
+    lacks: frozenset[str] = frozenset()
+    """What the report names nowhere, of what causes may need: an adapter, DeepSpeed, experts, ..."""
 
     @property
     def launch(self) -> str:
@@ -101,6 +137,14 @@ class Conditions:
         of_workers = self.is_without_workers and _OF_WORKERS.search(cause)
         of_numbers = self.is_bfloat and _OF_HALF.search(cause)
         return bool(of_ranks or of_workers or of_numbers or (self.is_early and _BUILDS_UP.search(cause)))
+
+    def lacks_needed(self, cause: str) -> bool:
+        """Return whether a cause, in words, needs something of which the report has nothing."""
+        text = _ASIDE.sub("", _ASIDE.sub("", cause))
+        if len(_LISTED.findall(text)) >= _LIST:
+            return False
+        needed = {name for name, (in_cause, _) in _INGREDIENTS.items() if in_cause.search(text)}
+        return bool(needed) and needed <= self.lacks
 
     def favours(self, cause: str) -> bool:
         """Return whether a cause, in words, is one of what begins late, as this does."""
@@ -117,13 +161,13 @@ def read_conditions(issue: Issue, text: str) -> Conditions:
     prose = f"{issue.title}\n{issue.seen}"
     launched = (issue.launch.ranks or 0) > 1 or bool(issue.launch.launcher)
     has_workers = bool(_WORKERS.search(text))
-    has_ranks = launched or bool(_RANKS.search(prose))
+    has_ranks = launched or (issue.launch.ranks != 1 and bool(_RANKS.search(prose)))
     is_late = bool(_LATE.search(prose))
     is_ray = bool(_RAY.search(text))
     command = _SCRIPT.search(_CONTINUED.sub(" ", text))
     return Conditions(
         has_ranks=has_ranks,
-        is_single=not has_ranks and bool(_SINGLE.search(prose)),
+        is_single=not has_ranks and (issue.launch.ranks == 1 or bool(_SINGLE.search(prose))),
         has_workers=has_workers,
         is_bfloat=bool(_BFLOAT.search(text)) and not _HALF.search(text),
         is_late=is_late,
@@ -131,6 +175,7 @@ def read_conditions(issue: Issue, text: str) -> Conditions:
         is_without_workers=bool(_NO_WORKERS.search(prose)),
         launcher="" if is_ray or issue.launch.is_own else _LAUNCHES.get(issue.launch.launcher or "", _USUAL),
         script=command["script"] if command else "",
+        lacks=frozenset(name for name, (_, in_report) in _INGREDIENTS.items() if not in_report.search(text)),
     )
 
 
@@ -148,3 +193,14 @@ def fit_command(command: str, conditions: Conditions) -> str:
     if conditions.has_ranks and command.startswith("repros watch"):
         command = command.replace("-- python ", f"-- {conditions.launch} ")
     return command.replace("train.py", conditions.script) if conditions.script else command
+
+
+def contradicts(cause: str, facts: Collection[str]) -> bool:
+    """Return whether a cause, in words, is at odds with what the numbers of a report say.
+
+    Args:
+        cause: the cause.
+        facts: names of findings.
+    """
+    is_zero = "gradient-not-zero" in facts and _NEEDS_ZERO.search(cause)
+    return bool(is_zero or ("gradient-zero" in facts and _NEEDS_GRADIENT.search(cause)))

@@ -12,6 +12,7 @@ from repros.diagnose.issue.blocks import find_blocks, find_sections, without_fra
 from repros.diagnose.issue.code import IssueCode, find_code
 from repros.diagnose.issue.launch import Gpus, Launch, find_gpus, find_launch
 from repros.diagnose.issue.printed import Printed, find_printed, is_expected
+from repros.diagnose.issue.prose import without_pasted
 from repros.diagnose.issue.releases import find_releases
 from repros.diagnose.issue.source import imports_of
 from repros.diagnose.match.failures import LogFailure
@@ -51,7 +52,7 @@ class Issue:
     expected: str = ""
     """The prose below its headings about the expected behaviour."""
     seen: str = ""
-    """The other prose."""
+    """The other prose, without what is pasted into it."""
     is_hang: bool = False
     """Whether its title or its prose reports a program that does not end."""
 
@@ -86,7 +87,7 @@ def read_issue(text: str, block: int | None = None) -> Issue:
     first = next((line for line in text.split("\n") if line.strip()), "")
     title = first.lstrip("# ").strip() if first.startswith("# ") else ""
     prose = [section for section in sections if not is_expected(section.heading)]
-    seen = "\n\n".join(filter(None, (without_frames(section.text) for section in prose)))
+    seen = "\n\n".join(filter(None, (without_pasted(without_frames(section.text)) for section in prose)))
     return Issue(
         title=title,
         code=code,

@@ -13,6 +13,26 @@ from repros.model.packages import canonical_name
 MAIN = "main"
 """The version of a source that is no release yet."""
 _OTHERS = ("python", "cuda", "cudnn", "nccl", "rocm", "driver", "ubuntu", "windows", "macos", "gcc", "triton-windows")
+_PROGRAMS = (
+    *("verl", "openrlhf", "llamafactory", "llama-factory", "ms-swift", "swift", "megatron-lm", "megatron-core", "nemo"),
+    *("axolotl", "torchtitan", "torchtune", "lerobot", "flash-attn", "flash-attention", "xformers", "sglang", "apex"),
+    *("transformer-engine", "sageattention", "unsloth-zoo", "tensorflow", "keras", "jax", "flax", "wandb", "mlflow"),
+    *(
+        "hydra",
+        "omegaconf",
+        "pandas",
+        "scipy",
+        "opencv",
+        "pillow",
+        "tensorrt",
+        "onnx",
+        "gradio",
+        "comfyui",
+        "conda",
+        "pip",
+    ),
+)
+"""Programs and libraries without a list; their versions are no others'."""
 """What has versions, too, and is no package whose releases are compared."""
 _ALIASES = {
     "pytorch": "torch",
@@ -22,7 +42,9 @@ _ALIASES = {
 }
 _NAMES = "|".join(
     sorted(
-        (re.escape(name).replace("\\-", "[-_ ]") for name in (*PACKAGES, *_OTHERS, *_ALIASES)), key=len, reverse=True
+        (re.escape(name).replace("\\-", "[-_ ]") for name in (*PACKAGES, *_OTHERS, *_PROGRAMS, *_ALIASES)),
+        key=len,
+        reverse=True,
     )
 )
 _NUMBER = r"v?(?P<version>\d{1,3}(?:\.\d{1,3}){0,2}(?:\.(?:x|\*))?(?:\.?(?:post|rc|dev|a|b)\d+)?)(?:\+\w+)?"
@@ -106,9 +128,13 @@ def _read(sentence: str, seen: Counter[str], owners: Mapping[str, str]) -> Sente
         is_next = 0 <= part.start() - name_end <= _MOST_BETWEEN and bool(
             _LINK.fullmatch(sentence, name_end, part.start())
         )
-        usual = next((package for package, _ in seen.most_common() if package not in _OTHERS), "")
+        usual = next((package for package, _ in seen.most_common() if package not in (*_OTHERS, *_PROGRAMS)), "")
         package = name or usual or owners.get(version, following)
-        if not package or package in _OTHERS or not _is_version(package, version, sentence, part, is_next=is_next):
+        if (
+            not package
+            or package in (*_OTHERS, *_PROGRAMS)
+            or not _is_version(package, version, sentence, part, is_next=is_next)
+        ):
             continue
         start = name_start if is_next else part.start()
         text += sentence[at:start] + _MARK.format(len(mentions))

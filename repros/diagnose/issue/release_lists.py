@@ -47,9 +47,9 @@ def is_listed(package: str, version: str) -> bool:
     return any(True for _ in _beginning_with(_releases(package), version))
 
 
-def releases_between(package: str, old: str, new: str) -> int:
-    """Return the number of releases after one and before another."""
-    return sum(Version(old) < release < Version(new) for release in _releases(package))
+def releases_between(package: str, old: str, new: str) -> list[Version]:
+    """Return the releases after one and before another."""
+    return [release for release in _releases(package) if Version(old) < release < Version(new)]
 
 
 def _beginning_with(releases: Sequence[Version], version: str) -> Iterator[str]:

@@ -18,6 +18,13 @@ _ENVIRONMENT = re.compile(r"environment|version|system info|set ?up|dependencies
 _START = re.compile(r"Collecting environment information|^# packages in environment|^Package +Version", re.MULTILINE)
 _OF_SOURCE = re.compile(r" \((?:if|in case) [^()\n]{0,80}\)")
 """A remark in a form, `(if build from source, add commit SHA)`, between a name and its release."""
+_NOTICE = re.compile(
+    r"\b(?:removed?|deprecated|dropped|discontinued|changed?|raise an? \w+|available|required?|supported) (?:in|from"
+    r"|since|until|by)"
+    r" (?:version |release |the )?(?:[\w-]+ )?v?\d[\w.]*",
+    re.IGNORECASE,
+)
+"""What a notice says of another release: `will be removed in Accelerate v1.10`."""
 _BOTH = re.compile(r"^(?P<head>.*)Python (?:&|and|/) PyTorch [Vv]ersions?[^:\n]*:(?P<values>.*)$", re.MULTILINE)
 """The field of torchmetrics' form for two releases."""
 _PYTHON, _TORCH = (
@@ -56,7 +63,7 @@ def find_releases(
 
 
 def _releases(text: str, packages: Collection[str] = LIBRARIES) -> Mapping[str, tuple[str, ...]]:
-    plain = _BOTH.sub(_separate, _OF_SOURCE.sub("", text))
+    plain = _BOTH.sub(_separate, _NOTICE.sub("", _OF_SOURCE.sub("", text)))
     return find_versions(enumerate(plain.split("\n"), 1), packages)
 
 

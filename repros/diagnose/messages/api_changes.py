@@ -15,6 +15,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from repros.diagnose.issue.release_lists import releases_between
 from repros.diagnose.match.versions import find_versions
 
 FOLDER = Path(__file__).parent / "api_names"
@@ -103,21 +104,27 @@ def _words_of(one: ApiName, release: Version | None) -> Words:
         words["api_stated"] = f"{one.package} {release}"
     is_gone = one.gone is not None and (release is None or release >= one.gone)
     if is_gone:
-        words |= {"api_gone": "by the message", "api_last": str(one.last), "api_release": _between(one.gone, one.last)}
+        words |= {
+            "api_gone": "by the message",
+            "api_last": str(one.last),
+            "api_release": _between(one, one.gone, one.last),
+        }
         words["api_pin"] = _pin(one.gone, one.last)
         words["api_instead"] = _instead(one)
     elif one.since is not None:
-        words |= {"api_new": "by the message", "api_since": _between(one.since, one.without)}
+        words |= {"api_new": "by the message", "api_since": _between(one, one.since, one.without)}
         words["api_pin"] = _pin(one.since, one.without)
     return words
 
 
-def _between(release: Version | None, other: Version | None) -> str:
+def _between(one: ApiName, release: Version | None, other: Version | None) -> str:
     """Return a release; `2.6 (or one after 2.4.1)` if releases between the measured ones may be meant."""
     if release is None or other is None:
         return ""
-    is_next = release.major != other.major or release.minor - other.minor <= 1
-    return _pin(release, other) if is_next else f"{_pin(release, other)} (or one after {other})"
+    text = _pin(release, other)
+    unmeasured = releases_between(one.package, str(other), str(release))
+    is_meant = any(f"{between.major}.{between.minor}" != text for between in unmeasured)
+    return f"{text} (or one after {other})" if is_meant else text
 
 
 def _pin(release: Version | None, other: Version | None) -> str:

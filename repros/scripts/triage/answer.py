@@ -24,6 +24,7 @@ _IMPORTANCE = (
     "link",
     "found",
     "uses",
+    "reads",
     "possible",
     "check",
     "says",

@@ -85,7 +85,7 @@ class ReportedChange:
 
 
 def _is_near(change: ReleaseChange) -> bool:
-    return bool(change.old and change.new) and releases_between(change.package, change.old, change.new) == 0
+    return bool(change.old and change.new) and not releases_between(change.package, change.old, change.new)
 
 
 def _stated(change: ReleaseChange) -> str:

@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from repros.diagnose.issue import Issue
 from repros.diagnose.issue.conditions import Conditions, fit_command
 from repros.diagnose.issue.issue import MESSAGE
+from repros.diagnose.issue.pair import PairKind, Quantity
 from repros.diagnose.issue.symptoms import ReportedSymptom, find_symptom, possible_causes, rank_by_words
 from repros.engine.source import PROBLEMS
 from repros.model import Repro
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
 from repros.scripts.triage.kind import Document
+from repros.scripts.triage.pair_answer import pair_sections
 from repros.scripts.triage.report import Report
+from repros.scripts.triage.reported_answer import (
+    answer_reported,
+    contrast_sections,
+    finding_sections,
+    raised_sections,
+)
 from repros.scripts.triage.script_answer import uses_section
 from repros.scripts.triage.script_uses import FailureUses, Resemblance, find_resemblances, read_uses
 
@@ -34,21 +42,7 @@ _FEWEST_NAMED = 2
 """Words that a report shares with the title of a failure, if the causes of its symptom are known without failures."""
 _FIRST = {"seen", "error", "says", "where", "reported"}
 """Sections that come before all others."""
-_RAISED = re.compile(r"\btraceback\b|\w(?:Error|Exception)\b|\braise[sd]?\b|\bthrows?\b|\bcrash\w*", re.IGNORECASE)
-"""What an issue says that has an exception, whose message it lacks."""
-_LAST_LINE = (
-    "the last line of the traceback, with the exception's class and its message, and the last lines of its calls"
-)
-_SIDE_BY_SIDE = (
-    "both side by side, repros compare -- python works.py -- python fails.py: the first of batch, weight, output, loss "
-    "and gradient that differs"
-)
-_UNKNOWN = "No error is in it, and no known symptom"
 _VERSION = re.compile(r"\d\.(?:\d|x\b)|\bv\d")
-_NUMBER = (
-    "the one number that shows it (loss, norm, shape, tokens, seconds per step), as printed and as expected, the first "
-    "step that has it, and the releases (`pip list`)"
-)
 _SCRIPT = "train.py"
 """The program of an issue without a script."""
 
@@ -126,42 +120,41 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
     issue = report.issue
     error = tuple(section for section in answer.sections if section.label in {"error", "where"})
     symptom = find_symptom(issue)
-    if error and not (symptom and _is_of_title(issue)):
-        return replace(answer, sections=(*answer.sections, *_contrast_sections(report)))
+    if symptom and report.conditions.excludes(symptom.symptom.title):
+        symptom = None
+    decided = report.decided
+    if error and not ((symptom or decided) and _is_of_title(issue)):
+        is_placed = any(section.label in {"where", "says"} for section in answer.sections)
+        raised = () if is_placed else raised_sections(report)
+        return replace(answer, sections=(*answer.sections, *raised, *contrast_sections(report)))
     close = _close_failures(issue, readers)
     uses = tuple(uses_section("", close))
     title_of = (Section("reported", (issue.title,), most_lines=2),) if issue.title else ()
-    if symptom:
+    if symptom and not (symptom.symptom.is_general and _is_compared(report)):
         shows = [f"repros show {one.uses.repro_id}" for one in close]
         commands = (*shows, *(command.replace("{script}", _SCRIPT) for command in symptom.symptom.next))
         said, *rest = _reported_sections(symptom, report, () if close else readers.listed())
         sections = (*error, said, *uses, *rest)
-        return replace(_possible(answer, symptom.symptom.title), sections=sections, next=commands)
+        answer = replace(_possible(answer, symptom.symptom.title), sections=sections, next=commands)
+        return replace(answer, title=decided.title, certainty=Certainty.LIKELY) if decided else answer
     if change:
         return replace(_possible(answer, change.title), sections=(*title_of, *uses), next=())
-    missing = Section("missing", (_missing(issue),), most_lines=3)
-    return replace(answer, title=_UNKNOWN, sections=(*title_of, *_contrast_sections(report), *uses, missing))
+    return answer_reported(answer, report, (*title_of, *uses))
+
+
+def _is_compared(report: Report) -> bool:
+    """Return whether the report has two sides whose comparison says more than the causes of a general symptom."""
+    kinds = {PairKind.STAGE, PairKind.PART, PairKind.PROGRAM}
+    return report.pair is not None and report.pair.kind in kinds and report.pair.quantity is not Quantity.HANG
 
 
 def _possible(answer: Answer, title: str) -> Answer:
     return replace(answer, title=title, certainty=Certainty.POSSIBLE)
 
 
-def _contrast_sections(report: Report) -> Iterator[Section]:
-    """Yield what the report itself compared, where one run fails and another does not, and how to go on from there."""
-    if contrast := report.contrast:
-        yield Section("apart", (contrast,), most_lines=3)
-        yield Section("check", (_SIDE_BY_SIDE,), most_lines=2, is_whole=True)
-
-
 def _is_of_title(issue: Issue) -> bool:
     """Return whether the title reports a symptom, and no exception."""
     return not MESSAGE.search(issue.title) and find_symptom(replace(issue, seen="")) is not None
-
-
-def _missing(issue: Issue) -> str:
-    """Return what an issue lacks: the end of a traceback that it quotes, else the number that shows the failure."""
-    return _LAST_LINE if _RAISED.search(f"{issue.title}\n{issue.seen}") else _NUMBER
 
 
 def _close_failures(issue: Issue, readers: Readers) -> list[Resemblance]:
@@ -177,9 +170,16 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     symptom, issue = reported.symptom, report.issue
     named, others = (report.fitting(causes) for causes in possible_causes(symptom, issue))
     yield Section("reported", (reported.sentence,), most_lines=2)
-    yield Section(
-        "check", (named[0].check if named and named[0].check else symptom.check,), most_lines=5, is_whole=True
-    )
+    if decided := report.decided:
+        yield from finding_sections(decided)
+        return
+    pair = tuple(pair_sections(report.pair, report.source)) if report.pair else ()
+    is_compared = len(pair) > 1 and report.pair is not None and report.pair.kind is PairKind.COMPILED
+    yield from pair if is_compared else pair[:1]
+    if not is_compared:
+        yield Section(
+            "check", (named[0].check if named and named[0].check else symptom.check,), most_lines=5, is_whole=True
+        )
     for cause in (*named, *others)[:_MOST_CAUSES]:
         yield Section("possible", (f"{cause.text}: {cause.fix}",), most_lines=4, is_whole=True)
     text = f"{issue.title}\n{issue.seen}".lower()
@@ -201,7 +201,9 @@ def _concerns(failure: ListedFailure, text: str, issue: Issue) -> bool:
 def _stated_section(issue: Issue) -> Iterator[Section]:
     versions = [f"{name} {stated[0]}" for name, stated in issue.versions.items()][:_MOST_VERSIONS]
     launcher, ranks = issue.launch.launcher, issue.launch.ranks
-    launched = " ".join(filter(None, [f"by {launcher}" if launcher else "", f"on {ranks} ranks" if ranks else ""]))
+    launched = " ".join(
+        filter(None, [f"by {launcher}" if launcher else "", f"on {ranks} ranks" if (ranks or 0) > 1 else ""])
+    )
     gpus = ", ".join(dict.fromkeys(issue.gpus.names))
     if text := "; ".join(filter(None, [", ".join(versions), launched, gpus])):
         yield Section("stated", (text,), most_lines=2)

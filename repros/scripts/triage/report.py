@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from repros.diagnose.issue import Issue, read_issue
-from repros.diagnose.issue.conditions import Conditions, read_conditions
+from repros.diagnose.issue.conditions import Conditions, contradicts, read_conditions
+from repros.diagnose.issue.crash import Crash, find_crash
 from repros.diagnose.issue.issue import MESSAGE
+from repros.diagnose.issue.numbers import Finding, find_numbers
+from repros.diagnose.issue.pair import Pair, find_pair
 from repros.diagnose.messages import PossibleCause
 from repros.diagnose.messages.family import Cause
 from repros.scripts.triage.kind import Document
@@ -17,7 +20,8 @@ from repros.scripts.triage.kind import Document
 _LONG_WORD = re.compile(r"[a-z]{6,}")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 _CONTRAST = re.compile(
-    r"\b(?:works?|worked|is (?:fine|right|correct)|are (?:fine|right|correct)|passe[sd]|(?:do|does|did)(?:n't| not) "
+    r"\b(?:works|worked|(?:does|do|will|would|can) work|is (?:fine|right|correct)|are (?:fine|right|correct)"
+    r"|passe[sd]|(?:do|does|did)(?:n't| not) "
     r"(?:happen|occur|fail|crash|hang)|only (?:if|when|with|for|in)|without (?:it|this|the)\b.{0,60}\b(?:works?"
     r"|fine|runs?))\b",
     re.IGNORECASE | re.DOTALL,
@@ -58,6 +62,31 @@ class Report:
         return read_conditions(self.issue, self.text)
 
     @cached_property
+    def crash(self) -> Crash | None:
+        """The crash that it reports without its error."""
+        return find_crash(self.issue, self.text)
+
+    @cached_property
+    def pair(self) -> Pair | None:
+        """The two sides that it compares."""
+        return find_pair(self.issue, is_crash=bool(self.issue.failures or self.crash))
+
+    @property
+    def source(self) -> str:
+        """Its script; empty without one."""
+        return self.issue.code.source if self.issue.code else ""
+
+    @cached_property
+    def numbers(self) -> list[Finding]:
+        """What its numbers say."""
+        return find_numbers(self.issue, self.text)
+
+    @property
+    def decided(self) -> Finding | None:
+        """What its numbers decide; None if they decide nothing."""
+        return next((finding for finding in self.numbers if finding.title), None)
+
+    @cached_property
     def contrast(self) -> str:
         """The sentence that says with what it fails and with what not; empty if there is none."""
         sentences = _SENTENCE.split(self.issue.seen)
@@ -69,8 +98,14 @@ class Report:
 
     def fitting(self, causes: Sequence[Cause]) -> list[Cause]:
         """Return the causes that the conditions of the run do not exclude, those that fit its begin first."""
-        kept = [cause for cause in causes if not self.conditions.excludes(f"{cause.text} {cause.fix}")]
+        kept = [cause for cause in causes if self._is_possible(cause)]
         return sorted(kept, key=lambda cause: not self.conditions.favours(cause.text))
+
+    def _is_possible(self, cause: Cause) -> bool:
+        """Return whether neither the conditions of the run nor its numbers exclude a cause."""
+        conditions, text = self.conditions, f"{cause.text} {cause.fix}"
+        facts = {finding.name for finding in self.numbers}
+        return not (conditions.excludes(text) or conditions.lacks_needed(cause.text) or contradicts(cause.text, facts))
 
     def order(self, causes: Sequence[PossibleCause], message: str) -> list[PossibleCause]:
         """Return the causes that the report does not exclude; those of which its prose names something come first.
@@ -79,7 +114,7 @@ class Report:
             causes: those of the error's family.
             message: the error, whose own words decide nothing.
         """
-        kept = [cause for cause in causes if not self.conditions.excludes(_words_of(cause))] or list(causes)
+        kept = [cause for cause in causes if self._is_possible(cause.cause) or cause.is_likely]
         words = _stems(f"{self.issue.title}\n{self.issue.seen}") - _stems(message)
 
         def rank(cause: PossibleCause) -> tuple[bool, bool, int]:

@@ -85,7 +85,7 @@ def test_the_lists_know_which_release_precedes_another() -> None:
     assert release_before("torch", "2.9") == "2.8.0"
     assert release_before("torch", "99.0") == ""
     assert (first_release("torch", "2.9"), last_release("datasets", "4.8")) == ("2.9.0", "4.8.5")
-    assert releases_between("trl", "0.19.1", "0.20.0") == 0
+    assert not releases_between("trl", "0.19.1", "0.20.0")
     assert is_listed("transformers", "4.48")
     assert not is_listed("transformers", "4.480")
     assert tomllib.loads(FILE.read_text("utf-8")).keys() == {*PACKAGES}
@@ -114,3 +114,17 @@ def test_a_release_that_alone_has_a_change_needs_no_other_one() -> None:
     assert stated_change({"accelerate": ("1.12.0",)}, text) == expected
     assert stated_change({"accelerate": ("1.13.0",)}, text) is None
     assert stated_change({"accelerate": ("1.12.0",)}, "the loss is high") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "trl 1.4.0 fails when I am fine-tuning with the default trainer.",
+        "Downgraded verl to v0.3 and vllm is 0.8.3: it fails as well.",
+        "Downgraded trl to 1.3.0, the same error.",
+        "Seen after an upgrade: transformers 4.57.6 and 5.8.0 (both fail).",
+        "`ipex` is deprecated, and will be removed in Accelerate v1.10. It fails.",
+    ],
+)
+def test_no_change_is_read_from_other_words(text: str) -> None:
+    assert find_change(read_issue(f"# A question\n\n{text}\n")) is None

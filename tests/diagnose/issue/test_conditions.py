@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from repros.diagnose.issue import read_issue
-from repros.diagnose.issue.conditions import Conditions, fit_command, read_conditions
+from repros.diagnose.issue.conditions import Conditions, contradicts, fit_command, read_conditions
 
 TORCHRUN = "repros watch -- torchrun --nproc-per-node 2 train.py"
 RANKS = "repros compare --ranks 1,2 -- python train.py"
@@ -85,3 +85,33 @@ def test_commands_have_the_launcher_and_the_program_of_the_report() -> None:
     assert fit_command(TORCHRUN, ray) == "repros watch -- python train.py"
     assert fit_command("repros watch -- python train.py", read("FSDP on 4 GPUs hangs")) == TORCHRUN
     assert fit_command(TORCHRUN, Conditions()) == TORCHRUN
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "lacks"),
+    [
+        ("I train with Adam.", "the adapter is not saved", True),
+        ("I train a LoRA.", "the adapter is not saved", False),
+        ("I train with Adam.", "gradient checkpointing cuts the gradient", True),
+        ("I train with Adam.", "the optimizer has other parameters (made before LoRA, or .to())", False),
+        ("I train with Adam.", "packing, truncation or padding has another default", False),
+        ("I train with Adam.", "the rate is too high", False),
+        ("I train Mixtral.", "the experts of two ranks differ", False),
+        ("I train GPT-2.", "the experts of two ranks differ", True),
+    ],
+)
+def test_a_cause_that_needs_what_the_report_never_names(text: str, cause: str, lacks: bool) -> None:
+    assert read(text).lacks_needed(cause) is lacks
+
+
+def test_numbers_contradict_causes() -> None:
+    assert contradicts("a frozen layer gets no gradient", {"gradient-not-zero"})
+    assert contradicts("the loss is 0 by definition; the gradient is not", {"gradient-zero"})
+    assert not contradicts("a frozen layer gets no gradient", {"gradient-zero"})
+    assert not contradicts("a frozen layer gets no gradient", set())
+
+
+def test_memory_that_is_short_at_the_first_step_has_not_grown() -> None:
+    grows = "The memory grows until processes are killed"
+    assert read("It runs out of memory at the first step.").excludes(grows)
+    assert not read("It runs out of memory after 300 steps.").excludes(grows)

@@ -1,0 +1,114 @@
+"""The answer to a report without a known error, symptom or release: its numbers, its comparison, or what it lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from repros.diagnose.issue.crash import Crash, Frame, last_frames
+from repros.diagnose.issue.numbers import Finding
+from repros.scripts.triage.answer import Answer, Certainty, Section
+from repros.scripts.triage.pair_answer import pair_sections
+from repros.scripts.triage.report import Report
+
+_SIDE_BY_SIDE = (
+    "both side by side, repros compare -- python works.py -- python fails.py: the first of batch, weight, output, loss "
+    "and gradient that differs"
+)
+_NO_END = "the rest of the traceback, down to the exception's class and message"
+_NO_TEXT = "the error's text: from the line `Traceback` down to the exception's class and message"
+_WHICH = (
+    "what happens: the error's text, the last lines before it hangs, or a number (loss, norm, score, seconds) as "
+    "printed "
+    "and as expected"
+)
+_VALUES = "the value as printed and as expected, and the first step that has it"
+_RESULT = re.compile(
+    r"\b(?:loss\w*|gradients?|norms?|accuracy|scores?|metrics?|overfit\w*|converg\w*|reward\w*|slow\w*|speed|memory)\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d[\d.]*\s?%|\b\d+\.\d+\b|\b0\b|\b\d+x\b|\bnan\b|\b(?:twice|doubled?)\b", re.IGNORECASE)
+_WORKED = re.compile(
+    r"\b(?:used to (?:work|be)|(?:worked|was fine|it works) (?:\w+ ){0,3}(?:before|previously|earlier|in the past"
+    r"|until|last "
+    r"(?:week|month))|previously (?:it )?worked|(?:an?|the) (?:older|earlier|previous|newest|latest|new) (?:version"
+    r"|release)"
+    r"|if rollback|roll\w* ?back|after (?:the |an? )?(?:update|upgrade)|newest version)\b",
+    re.IGNORECASE,
+)
+"""A report of a change of release that does not name both ends."""
+_SHORT = 500
+"""Characters of prose; more of it says what happens."""
+_BOTH_RELEASES = "the release with which it works (pip list of both): repros bisect {script} finds the one between"
+
+
+def answer_reported(answer: Answer, report: Report, before: tuple[Section, ...]) -> Answer:
+    """Return the answer to a report of which no error, no symptom and no change of release is known.
+
+    Args:
+        answer: that to the errors in its text.
+        report: the report.
+        before: the sections that come first.
+    """
+    if decided := report.decided:
+        sections = (*before, *finding_sections(decided))
+        return replace(answer, title=decided.title, certainty=Certainty.LIKELY, sections=sections)
+    crash, pair = report.crash, report.pair
+    compared = tuple(pair_sections(pair, report.source)) if pair else tuple(contrast_sections(report))
+    title = f"It works {pair.works}, and fails {pair.fails}" if pair else "No known symptom"
+    if crash:
+        title = "It crashes, and the report has no traceback that ends in an error"
+        before = (*before, *_reached_sections(crash))
+    missing = tuple(_missing_sections(report, crash))
+    return replace(answer, title=title, sections=(*before, *compared, *missing))
+
+
+def finding_sections(finding: Finding) -> Iterator[Section]:
+    """Yield what numbers say, and what to print to find the reason."""
+    yield Section("because", (finding.text,), most_lines=4)
+    if finding.check:
+        yield Section("check", (finding.check,), most_lines=4, is_whole=True)
+
+
+def contrast_sections(report: Report) -> Iterator[Section]:
+    """Yield what the report itself compared, where one run fails and another does not, and how to go on from there."""
+    if report.pair:
+        yield from pair_sections(report.pair, report.source)
+    elif contrast := report.contrast:
+        yield Section("apart", (contrast,), most_lines=3)
+        is_result = _RESULT.search(f"{report.issue.title}\n{report.issue.seen}")
+        if is_result and not report.crash and not report.issue.failures:  # numbers place no exception
+            yield Section("check", (_SIDE_BY_SIDE,), most_lines=2, is_whole=True)
+
+
+def _reached_sections(crash: Crash) -> Iterator[Section]:
+    """Yield the last frame of a traceback without its end."""
+    if crash.frame:
+        yield Section("where", (f"the traceback is cut at {_place(crash.frame, crash.caller)}",), most_lines=3)
+
+
+def raised_sections(report: Report) -> Iterator[Section]:
+    """Yield the frame of a library that raised an error which nothing explains."""
+    frame, caller = last_frames(report.issue, report.text)
+    if frame and frame.package:
+        yield Section("where", (f"raised in {_place(frame, caller)}",), most_lines=3)
+
+
+def _place(frame: Frame, caller: Frame | None) -> str:
+    owner = f" (of {frame.package})" if frame.package else ""
+    return f"{frame}{owner}{f', called by {caller}' if caller else ''}"
+
+
+def _missing_sections(report: Report, crash: Crash | None) -> Iterator[Section]:
+    """Yield what the report lacks; nothing that it has."""
+    issue = report.issue
+    text = f"{issue.title}\n{issue.seen}"
+    if crash:
+        lacks = _NO_END if crash.frame else _NO_TEXT
+        picture = "; pictures are not read" if crash.is_picture and not crash.frame else ""
+        yield Section("missing", (f"{lacks}{picture}",), most_lines=2)
+    elif _WORKED.search(text):
+        yield Section("missing", (_BOTH_RELEASES.format(script=report.conditions.script or "train.py"),), most_lines=2)
+    elif not _NUMBER.search(text) and not report.pair and len(issue.seen) < _SHORT:
+        yield Section("missing", (_VALUES if _RESULT.search(text) else _WHICH,), most_lines=2)
