@@ -134,7 +134,7 @@ def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Se
 
 
 def check_of(symptom: Symptom, named: Sequence[Cause], issue: Issue) -> str:
-    """Return the check that decides: that of the first cause that an issue names, of its wrapper, else of the symptom."""
+    """Return the check that decides: of the first cause that an issue names, of its wrapper, else of the symptom."""
     if named and named[0].check:
         return named[0].check
     text = "\n".join((issue.title, issue.seen, issue.code.source if issue.code else ""))
