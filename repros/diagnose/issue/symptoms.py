@@ -53,6 +53,8 @@ class Symptom:
     """In the order in which public threads have them."""
     is_general: bool = False
     """Whether it is tried after those that are not."""
+    checks: tuple[tuple[str, str], ...] = ()
+    """Expressions of wrappers, whatever the case, and the check that works with each."""
 
     def search(self, text: str, lower: str) -> re.Match[str] | None:
         """Return where a text reports it; None if it does not.
@@ -102,6 +104,7 @@ def _read_file(file: Path) -> Iterator[Symptom]:
             tuple(table["next"]),
             read_causes(table.get("causes", ())),
             table.get("general", False),
+            tuple(table.get("checks", {}).items()),
         )
 
 
@@ -128,6 +131,15 @@ def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Se
     possible = [cause for cause in symptom.causes if not has(cause.unless)]
     named = [cause for cause in possible if has(cause.evidence)]
     return named, [cause for cause in possible if cause not in named]
+
+
+def check_of(symptom: Symptom, named: Sequence[Cause], issue: Issue) -> str:
+    """Return the check that decides: of the first cause that an issue names, of its wrapper, else of the symptom."""
+    if named and named[0].check:
+        return named[0].check
+    text = "\n".join((issue.title, issue.seen, issue.code.source if issue.code else ""))
+    fitting = (check for wrapper, check in symptom.checks if re.search(wrapper, text, re.IGNORECASE))
+    return next(fitting, symptom.check)
 
 
 def rank_by_words(failures: Iterable[tuple[str, str]], text: str, fewest: int = 1) -> Sequence[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from repros.diagnose.messages.family import MessageFamily
 
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|\n+")
 _LONGEST = 400
 """Characters of a sentence; longer ones are data."""
 _FAILS = re.compile(
@@ -16,8 +16,8 @@ _FAILS = re.compile(
 )
 """Words of a sentence that reports a failure."""
 _DENIES = re.compile(
-    r"\b(?:no|without|any|avoids?|prevents?|fix(?:es|ed)?|resolved?|solved?) (?:\w+ ){0,2}(?:errors?|exceptions?|failures?|issues?"
-    r"|crash\w*)\b|\b(?:request|proposal|fixed|resolved|solved)\b",
+    r"\b(?:no|without|any|avoids?|prevents?|fix(?:es|ed)?|resolved?|solved?) (?:\w+ ){0,2}(?:errors?|exceptions?"
+    r"|failures?|issues?|crash\w*)\b|\b(?:request|proposal|fixed|resolved|solved)\b",
     re.IGNORECASE,
 )
 """Words of a sentence whose failure is not the one that it reports."""

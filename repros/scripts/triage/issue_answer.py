@@ -13,7 +13,7 @@ from repros.diagnose.issue import Issue
 from repros.diagnose.issue.conditions import Conditions, fit_command
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.pair import PairKind, Quantity
-from repros.diagnose.issue.symptoms import ReportedSymptom, find_symptom, possible_causes, rank_by_words
+from repros.diagnose.issue.symptoms import ReportedSymptom, check_of, find_symptom, possible_causes, rank_by_words
 from repros.engine.source import PROBLEMS
 from repros.model import Repro
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
@@ -177,9 +177,7 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     is_compared = len(pair) > 1 and report.pair is not None and report.pair.kind is PairKind.COMPILED
     yield from pair if is_compared else pair[:1]
     if not is_compared:
-        yield Section(
-            "check", (named[0].check if named and named[0].check else symptom.check,), most_lines=5, is_whole=True
-        )
+        yield Section("check", (check_of(symptom, named, issue),), most_lines=5, is_whole=True)
     for cause in (*named, *others)[:_MOST_CAUSES]:
         yield Section("possible", (f"{cause.text}: {cause.fix}",), most_lines=4, is_whole=True)
     text = f"{issue.title}\n{issue.seen}".lower()

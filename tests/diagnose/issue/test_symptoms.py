@@ -10,7 +10,7 @@ import pytest
 
 from repros.diagnose.issue import read_issue
 from repros.diagnose.issue.needles import needles_of
-from repros.diagnose.issue.symptoms import find_symptom, load_symptoms, possible_causes, rank_by_words
+from repros.diagnose.issue.symptoms import check_of, find_symptom, load_symptoms, possible_causes, rank_by_words
 from tests.package_catalogue import load
 
 SENTENCES = {
@@ -21,15 +21,23 @@ SENTENCES = {
     "metrics-ranks": "With 4 GPUs the validation accuracy is lower than on one device because of DDP.",
     "eval-differs": "The evaluation loss differs from the training loss on the same data after each epoch.",
     "reproducible": "Two runs with the same seed differ.",
+    "same-output": "The classifier predicts the same label for every image: the logits are identical for all inputs.",
     "never-stops": "After fine-tuning the model never stops generating.",
+    "one-token-output": "After GRPO the answers are only !!!!!!!!!!.",
     "generated-nonsense": "After merge_and_unload the model writes gibberish.",
     "adapter-without-effect": "The LoRA adapter has no effect on the answers.",
     "padding": "Batched generation gives wrong answers with left padding.",
     "chat-template": "The chat template is applied twice, so there is a double BOS.",
+    "hang-ray": "The Ray actors stay pending and nothing runs.",
     "hang-preprocessing": "dataset.map with num_proc=8 hangs at 99%.",
     "hang-saving": "Training gets stuck when it saves a checkpoint.",
     "hang-epoch-end": "At the end of the first epoch rank 1 hangs.",
     "hang-workers": "The DataLoader hangs with num_workers=4.",
+    "hang-moe": "Our mixture of experts is stuck with ZeRO-3.",
+    "hang-generation": "model.generate hangs on rank 0 with FSDP.",
+    "hang-nodes": "Only one node joins, the other one waits at the rendezvous.",
+    "hang-start": "Nothing moves: it is stuck at 0% on four cards.",
+    "one-gpu": "I have four cards, but only one GPU is used.",
     "memory-evaluation": "Out of memory during evaluation, while training is fine.",
     "memory-saving": "OOM while saving the optimizer.",
     "memory-host": "The CPU memory grows until the job is killed.",
@@ -47,7 +55,13 @@ SENTENCES = {
     "accumulation": "The grad norm with gradient accumulation of 4 is four times as large.",
     "first-nan": "From step 200 on the loss is NaN.",
     "scheduler": "The learning rate stays constant, the scheduler is ignored.",
+    "clipping": "max_grad_norm is ignored under DeepSpeed.",
+    "step-count": "The total optimization steps are wrong with two GPUs.",
+    "pipeline-loss": "With pipeline parallel the loss is -1 in the console.",
     "checkpoint-weights": "The saved model has the wrong weights.",
+    "not-reproduced": "I cannot reproduce the results of the paper.",
+    "overfitting": "The model overfits from the second epoch on.",
+    "worse-model": "After LoRA the answers are much worse.",
     "metrics": "The F1 is always zero.",
     "data": "Every worker yields the same batches.",
     "hang": "Rank 1 hangs in an all_reduce.",
@@ -72,6 +86,41 @@ def test_the_title_decides_before_the_text() -> None:
     assert found
     assert (found.symptom.name, found.sentence) == ("hang", "The run hangs")
     assert find_symptom(read_issue("# A question\n\nHow do I set the seed?\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("The accuracy is stuck at 0% on four GPUs.", "hang-start"),
+        ("I classify X-ray images and the loader hangs.", "hang-ray"),
+        ("I have only one GPU and train with LoRA.", "one-gpu"),
+        ("Can I train on one GPU only?", "one-gpu"),
+        ("The loss of our mixture of experts is higher.", "hang-moe"),
+        ("How can I reproduce this setting?", "not-reproduced"),
+        ("It generates fine!!!", "one-token-output"),
+    ],
+)
+def test_other_words_are_not_a_symptom(text: str, name: str) -> None:
+    found = find_symptom(read_issue(f"# A question\n\n{text}\n"))
+    assert found is None or found.symptom.name != name
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("From step 9 on the loss is NaN. We use DeepSpeed with ZeRO-2.", "safe_get_full_grad"),
+        ("From step 9 on the loss is NaN in Megatron-LM.", "main_grad"),
+        ("From step 9 on the loss is NaN after fully_shard.", "to_local"),
+        ("From step 9 on the loss is NaN in my LightningModule.", "on_after_backward"),
+        ("From step 9 on the loss is NaN. DeepSpeed version: not installed", "isfinite"),
+        ("The loss does not decrease with SFTTrainer.", "on_pre_optimizer_step"),
+    ],
+)
+def test_the_check_works_with_the_wrapper_that_a_report_names(text: str, words: str) -> None:
+    issue = read_issue(f"# A question\n\n{text}\n")
+    found = find_symptom(issue)
+    assert found
+    assert words in check_of(found.symptom, (), issue)
 
 
 def test_the_failures_of_a_symptom_are_in_the_catalogue_and_not_twice() -> None:
