@@ -212,7 +212,7 @@ def cluster(session: nox.Session) -> None:
 def sim(session: nox.Session, stack: str) -> None:
     """Run the simulated accelerator's own tests inside a stack's environment [-- pytest's options]."""
     # What hangs may hang in C++, where no signal gets through.
-    options = ["-n", "2", "--timeout", "300", "--timeout-method", "thread"]
+    options = ["-n", "2", "--dist", "worksteal", "--timeout", "300", "--timeout-method", "thread"]
     run_inside(session, stack, "sim", "pytest", *options, "repros/simulated_gpus/tests", *session.posargs)
 
 

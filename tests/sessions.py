@@ -130,6 +130,7 @@ def run_inside(session: nox.Session, stack: str, group: str | None, module: str,
     # Not into the environment: the packages under test stay as they are locked.
     if group:
         words = ["--quiet", "--python", python, "--target", target, "--constraint", str(LOCK)]
-        session.run("uv", "pip", "install", *words, *group_requirements(group))
+        # The tests' processes write no bytecode, and each of them imports pytest.
+        session.run("uv", "pip", "install", *words, *group_requirements(group), env={"UV_COMPILE_BYTECODE": "1"})
     environment = {"PYTHONPATH": target, "PYTHONDONTWRITEBYTECODE": "1"}
     session.run(python, "-m", module, *arguments, env=environment, external=True)

@@ -100,9 +100,18 @@ def test_the_sdist_has_the_project(built: Path) -> None:
     assert not {name for name in names if name.endswith(".pyc") or "/.repros/" in name}
 
 
-@pytest.mark.parametrize("name", load_commands())
-def test_the_installed_wheel_has_help_for_every_command(name: str, environment: Path, tmp_path: Path) -> None:
-    assert call(environment / "repros", name, "--help", cwd=tmp_path).startswith(f"Usage: repros {name} ")
+HELP = """
+import sys
+from repros.cli.main import cli
+for name in sys.argv[1:]:
+    cli.main([name, "--help"], prog_name="repros", standalone_mode=False)
+"""
+
+
+def test_the_installed_wheel_has_help_for_every_command(environment: Path, tmp_path: Path) -> None:
+    names = load_commands()
+    printed = call(environment / "python", "-c", HELP, *names, cwd=tmp_path)
+    assert re.findall(r"^Usage: repros (\S+) ", printed, re.MULTILINE) == list(names)
 
 
 def test_the_installed_wheel_lists_and_matches(environment: Path, tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def installed(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the project without its dependencies into a folder."""
+    """Install the project without its dependencies into a folder: the wheel of `nox -s build`, else the checkout."""
     folder = tmp_path_factory.mktemp("installed")
+    dist = os.environ.get("REPROS_DIST")
+    source = next((ROOT / dist).glob("repros-*.whl")) if dist else ROOT
     install = [find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--python", str(current_python)]
-    subprocess.run([*install, "--target", str(folder), str(ROOT)], check=True, cwd=folder)
+    subprocess.run([*install, "--target", str(folder), str(source)], check=True, cwd=folder)
     return folder
 
 

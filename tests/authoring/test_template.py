@@ -54,16 +54,6 @@ def test_no_template_writes_a_default(name: str, tmp_path: Path) -> None:
     assert "  # " not in path.read_text("utf-8").partition('"""')[0]
 
 
-@pytest.mark.parametrize(("variant", "verdict"), [("failing", Verdict.REPRODUCED), ("fixed", Verdict.CLEAN)])
-def test_the_variants_end_as_documented(variant: str, verdict: Verdict, tmp_path: Path, current_python: Path) -> None:
-    repro = header.read(write_script(tmp_path, "lightning", "slug"))
-    chosen = repro.variant(variant)
-    assert chosen is not None
-    environment = Environment("current", current_python, "3.11", {"torch": "2.15.0"}, {Device.CPU: 2})
-    cell = Cell(repro, chosen, "ddp", Device.CPU, environment, 1)
-    assert judge(cell, observe(cell, tmp_path / "cell")).verdict is verdict
-
-
 def test_a_private_id_follows_the_highest_of_all_catalogues(tmp_path: Path) -> None:
     for folder, id_ in (("own", "ACME-0003"), ("package", "RPR-0007")):
         (tmp_path / folder / "family").mkdir(parents=True)
@@ -130,7 +120,7 @@ def test_follows_the_style_of_the_catalogue(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    """Warm interpreters, as those of `repros check`; the variants above run in interpreters of their own."""
+    """Warm interpreters, as those of `repros check`."""
     with Servers(tmp_path_factory.mktemp("servers")) as started:
         yield started
 

@@ -26,7 +26,7 @@ AXE_LOOKS = [("light", 1280), ("dark", 390)]
 """Each theme and each layout once: there axe is given all its pages, half a second each, and a sixth elsewhere."""
 EVERY = 8
 """Step between the failures' pages that axe checks; they have one template."""
-EVERY_LOG = 4
+EVERY_LOG = 12
 """Step between the golden logs that are matched on the page, which takes ten times as long as the command."""
 PHONE = {"width": 390, "height": 844}
 MATCH_SECONDS = 60
