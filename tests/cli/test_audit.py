@@ -179,3 +179,12 @@ def test_of_an_issue_the_environment_counts_and_not_the_prose(repros: Command, p
     for version, code in (("2.1.2", 1), ("2.0.1", 0)):
         (project / "issue.md").write_text(issue.format(version))
         assert repros("audit", "issue.md", *OWN)[0] == code
+
+
+@pytest.mark.parametrize("line", ["torch @ file:///x", "torch @ git+https://github.com/pytorch/pytorch@main"])
+def test_a_package_without_a_release_is_named_in_the_first_sentence(repros: Command, here: Path, line: str) -> None:
+    (here / "requirements.txt").write_text(f"{line}\n")
+    code, out, _ = repros("audit", "requirements.txt")
+    assert (code, "the release of torch is unknown" in " ".join(out.split("\n\n")[0].split())) == (0, True)
+    (here / "requirements.txt").write_text("torch==2.6.0\n")
+    assert "is unknown" not in repros("audit", "requirements.txt")[1].split("\n\n")[0]

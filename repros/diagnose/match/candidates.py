@@ -146,10 +146,10 @@ def sort_candidates(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 def _is_supported(occurrence: Occurrence, log_words: frozenset[str]) -> bool:
     """Whether an occurrence counts.
 
-    A common message or a symptom needs a call or a word of the repro, and an exception without a message needs a call.
+    A common message or a symptom needs a call or a word of the repro, and what agrees by chance a call or the script.
     """
     match = occurrence.match
-    if not occurrence.link.raised.message:  # a class alone is no agreement
+    if occurrence.agrees_by_chance:
         return bool(occurrence.evidence) or occurrence.in_own_script
     needs_support = match.is_common or (match.is_symptom and occurrence.hints.needs_more)
     has_words = not occurrence.names_frames and _count_words(occurrence, log_words) > 0

@@ -5,6 +5,7 @@ Only a contradicting line rules a repro out; absent evidence makes it less certa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -13,6 +14,8 @@ from repros.diagnose.match.failures import ChainLink, LogFailure
 from repros.diagnose.match.hints import Hints
 from repros.diagnose.match.index import SignatureEntry, SignatureMatch, squash
 from repros.model import Repro
+
+_WORD = re.compile(r"[^\W\d]\w+")
 
 
 class ContradictionKind(StrEnum):
@@ -90,6 +93,13 @@ class Occurrence:
     def frames_agree(self) -> bool:
         """Whether the stack has a function of the repro's signature, or the signature names none."""
         return bool(self.frames) or not self.names_frames
+
+    @property
+    def agrees_by_chance(self) -> bool:
+        """Whether only the class agrees, or a text without a word of its own, as "expected 1, got 2"."""
+        raised, words = self.link.raised, _WORD.findall(self.match.matched_text)
+        is_class = not raised.message or self.match.matched_text in {raised.type, raised.name.rpartition(".")[2]}
+        return is_class or {*words} <= {"expected", "got", "None", "True", "False"}
 
     @property
     def is_own_message(self) -> bool:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from repros.advise.audit.subject import compare_ranges
+from repros.advise.audit.sources.parsing import exact_constraint
+from repros.advise.audit.subject import Location, compare_ranges
 from repros.model.affected import Overlap
 
 
@@ -62,3 +63,11 @@ def test_a_specifier_without_a_version_and_one_of_a_pre_release() -> None:
     assert compare_ranges(SpecifierSet("===odd"), SpecifierSet(">=1")) is Overlap.UNKNOWN
     assert compare_ranges(SpecifierSet(">=2.4.0rc1"), SpecifierSet("<2.4.0rc2")) is Overlap.SOME
     assert compare_ranges(SpecifierSet(">2.0.9.post0"), SpecifierSet("<=2.0.9.post0")) is Overlap.NONE
+
+
+@pytest.mark.parametrize("version", ["2.11.0.dev20260101", "2.11.0a0+git1234", "2.11.0rc1"])
+def test_a_pre_release_of_the_release_with_the_fix_may_be_affected(version: str) -> None:
+    constraint = exact_constraint(version, Location(""))
+    assert constraint.overlap_with(SpecifierSet("<2.11")) is Overlap.SOME
+    assert constraint.overlap_with(SpecifierSet("<2.10")) is Overlap.NONE
+    assert constraint.overlap_with(SpecifierSet("<2.12")) is Overlap.ALL

@@ -211,3 +211,10 @@ def test_the_variables_that_may_change_a_result_are_named_without_their_values(
     assert "a.b" not in ended.out + ended.err
     assert ended.written.startswith("['1', None, ")
     assert ("/mine" in ended.written, "97" in ended.written) == (False, False)
+
+
+def test_the_hint_for_a_requirement_with_an_address_keeps_the_address(try_here: Try, write: Write) -> None:
+    wanted = "mine_of_no_index @ git+https://example.org/mine"
+    script = write("asks.py", f"# /// script\n# dependencies = ['{wanted}']\n# ///\nimport mine_of_no_index\n")
+    ended = try_here(script)
+    assert (ended.code, f"--with '{wanted}'" in ended.err, "packages that you trust" in ended.err) == (2, True, True)

@@ -49,7 +49,20 @@ def summarise(report: AuditReport) -> str:
         extent = extent.replace("is a bug", "are bugs").replace("a newer release is", "newer releases are")
     since = f", compared with {report.base.name}" if report.base else ""
     ends = ("" if report.reported else "no ") + (found if report.reported else found.removeprefix("0 "))
-    return f"{ends}{extent}{since}"
+    unknown = _unknown_releases(report)
+    which = f"; the release of {', '.join(unknown)} is unknown" if unknown else ""
+    return f"{ends}{extent}{since}{which}"
+
+
+def _unknown_releases(report: AuditReport) -> list[str]:
+    """Return the packages of which the subject names no release: from a folder or an address, or without metadata."""
+    packages = {package for one in report.assessments for package in one.repro.packages}
+    named = {package: report.subject.constraints_on(package) for package in packages}
+    return sorted(
+        package
+        for package, constraints in named.items()
+        if constraints and all(one.version is None and one.releases is None for one in constraints)
+    )
 
 
 def describe_upgrades(report: AuditReport) -> Iterator[str]:

@@ -18,9 +18,11 @@ from repros.diagnose.match.hang.waits import (
     Unanswered,
     find_circle,
     find_edges,
+    find_explained,
     find_opposite,
     find_roots,
     find_unanswered,
+    is_unclear,
 )
 from repros.diagnose.match.hang.watchdog import WatchdogLines, WatchdogReport
 
@@ -41,7 +43,7 @@ class Hang:
     roots: tuple[int, ...] = ()
     """The ranks that the others wait for, directly or through other ranks."""
     suspects: tuple[int, ...] = ()
-    """Ranks without a dump that all others wait for, directly or through other ranks."""
+    """Ranks without a dump, or without a call in it, that all others wait for, directly or through other ranks."""
     circle: tuple[int, ...] = ()
     """Without such a rank: ranks that wait for each other."""
     opposite: tuple[str, ...] = ()
@@ -73,11 +75,13 @@ def find_hang(dumps: Sequence[Dump]) -> Hang:
     unanswered = tuple(wait for group in groups for wait in find_unanswered(group))
     disagreements = tuple(disagreement for group in groups for disagreement in find_disagreements(group))
     edges = find_edges(groups, unanswered)
-    readable = {dump.rank for dump in dumps}
+    unclear = {rank for group in groups for rank in group.dumps if is_unclear(group, rank)}
+    readable = {dump.rank for dump in dumps} - unclear
     named = find_roots(edges, disagreements)
     roots = tuple(rank for rank in named if rank in readable)
     # Of many ranks without a dump nothing follows: somebody has passed the dumps of a few.
-    suspects = tuple(rank for rank in named if rank not in readable)
+    explained = find_explained(groups, roots)
+    suspects = tuple(rank for rank in named if rank not in readable and rank not in explained)
     suspects = suspects if len(suspects) < len(readable) else ()
     order = _opposite_order(groups, disagreements) if not (named or unanswered) else None
     return Hang(

@@ -26,11 +26,18 @@ def _cause(hang: Hang) -> str:
     if hang.roots:
         return f"the other ranks wait for {ranks_text(hang.roots)}"
     if hang.suspects:
-        which = "which has no dump" if len(hang.suspects) == 1 else "which have no dumps"
-        return f"the suspect is {ranks_text(hang.suspects)}, {which}; the others wait"
+        return f"the suspect is {ranks_text(hang.suspects)}, {_lack(hang)}; the others wait"
     if hang.opposite:
         return f"{ranks_text(hang.circle)} called {' and '.join(hang.opposite)} in opposite order"
     return f"{ranks_text(hang.circle)} wait for each other" if hang.circle else ""
+
+
+def _lack(hang: Hang) -> str:
+    """Return why the suspects are not known to be missing: they have no dump, or no call in it."""
+    one = len(hang.suspects) == 1
+    if {*hang.suspects} <= {rank for rank, call in hang.last if call is None}:
+        return "which has no call in its dump" if one else "which have no call in their dumps"
+    return "which has no dump" if one else "which have no dumps"
 
 
 def _waits(hang: Hang, source: str) -> str:

@@ -75,9 +75,30 @@ def find_edges(groups: Iterable[Group], unanswered: Iterable[Unanswered]) -> Edg
 
 
 def _absent_from(group: Group, number: int) -> set[int]:
-    """Return the ranks without a dump, if all others wait in the collective."""
-    waits = all(group.has_made(rank, number) and not group.has_finished(rank, number) for rank in group.dumps)
-    return set(group.absent) if waits else set()
+    """Return the ranks without a dump, or without any call in theirs, if all others wait in the collective."""
+    # A dump of unfinished calls alone may be empty since its rank has completed the collective.
+    has_finished = number == 1 or any(dump.has_finished for dump in group.dumps.values())
+    empty = {rank for rank in group.dumps if has_finished and is_unclear(group, rank)}
+    others = group.dumps.keys() - empty
+    waits = all(group.has_made(rank, number) and not group.has_finished(rank, number) for rank in others)
+    return {*group.absent, *empty} if waits else set()
+
+
+def is_unclear(group: Group, rank: int) -> bool:
+    """Return whether a rank's dump has no call and leaves open whether it made any."""
+    return group.last[rank] is None and not group.dumps[rank].calls
+
+
+def find_explained(groups: Iterable[Group], roots: Iterable[int]) -> frozenset[int]:
+    """Return the ranks without a dump that are in a group whose ranks wait for one of the roots, as they may do."""
+    known = {*roots}
+    return frozenset(
+        rank
+        for group in groups
+        for number in group.open_numbers
+        if any(group.has_made(root, number) is False for root in known & group.dumps.keys())
+        for rank in group.absent
+    )
 
 
 def find_opposite(groups: Sequence[Group]) -> tuple[Group, Group, tuple[int, int]] | None:
