@@ -44,7 +44,7 @@ def format_warning(task: Task, width: int) -> str:
     usage = f"{limits.seconds:g} s, {_size(limits.memory)} a process, {_size(limits.file_size)} a file"
     missing = [format_open(sandbox)] if sandbox.problems else []
     if left_out := ", ".join(str(relative_to_cwd(path)) for path in task.script.left_out[:_MOST_NAMED]):
-        missing.append(f"Not copied, since it is a link to another folder: {left_out}.")
+        missing.append(f"Not copied, since it is a link to another folder, or no ordinary file: {left_out}.")
     return "\n".join(wrap(" ".join([f"sandbox: {without}; {usage}.", *missing, *describe_shell(task)]), width))
 
 
