@@ -62,7 +62,7 @@ def test_what_is_no_ordinary_file_is_not_copied(project: Path, tmp_path: Path) -
         "utils/pipe.py",
         "utils/socket",
         "utils/big.bin",
-        "utils/a/a/a/a/a/a/a",
+        "utils/a/a/a/a/a",
     }
     (copied := tmp_path / "copied").mkdir()
     script.copy_to(copied)
