@@ -167,6 +167,7 @@ ALLOWED = {
     ("scripts/try_/bubblewrap.py", "build_command"): "the names of devices",
     ("scripts/try_/cgroup.py", "_make"): "a file of the kernel's",
     ("scripts/try_/cgroup.py", "_parents"): "/proc",
+    ("scripts/try_/cgroup.py", "_remove_left"): "the names of cgroups",
     ("scripts/try_/paths.py", "_only_for_root"): "the names of the system's settings",
     ("scripts/try_/command.py", "digest"): "the user's files, before a run",
     ("scripts/try_/command.py", "_walk"): "the user's files, before a run",

@@ -129,6 +129,29 @@ def test_a_namespace_keeps_how_a_script_ends(
     assert (found["status"], found["signature"]) == (status, signature)
 
 
+FORGES = """
+import json, os, time
+own = os.path.join(os.environ["REPROS_CELL"], "processes", str(os.getpid()))
+events = [
+    {"event": "start", "role": "rank", "rank": 7},
+    {"event": "joined", "rank": 7, "world_size": 9},
+    {"event": "interrupted", "signal": "SIGINT"},
+    {"event": "finished", "code": 0},
+]
+with open(os.path.join(own, "events.jsonl"), "a") as file:
+    for event in events:
+        file.write(json.dumps({**event, "time": time.monotonic(), "pid": os.getpid()}) + "\\n")
+os._exit(7)
+"""
+
+
+@needs_processes
+def test_an_exit_code_of_its_own_wins_over_what_a_script_says_of_itself(try_here: Try, write: Write) -> None:
+    write("forge.py", FORGES)
+    found = try_here("forge.py", "--json", "--no-watch").stack
+    assert (found["status"], found["signature"], found["ranks"]) == ("exit", "exit 7", found["ranks"][:1])
+
+
 CHAIN = """
 import os, time
 def daemon(end):
@@ -223,6 +246,16 @@ def test_a_cgroup_limits_the_memory_of_all_processes(try_here: Try, write: Write
         "repros: ended, since its memory is larger than --memory allows, or than this machine has"
         in (found["last_lines"])
     )
+
+
+@pytest.mark.skipif(not has_cgroup(), reason="this user cannot make a cgroup with a limit of memory here")
+def test_a_cgroup_that_a_killed_command_left_is_removed() -> None:
+    with memory_group(2**30) as group, memory_group(2**30) as young:
+        assert group is not None
+        assert young is not None
+        os.utime(group, (1, 1))
+        with memory_group(2**30):
+            assert (group.exists(), young.exists()) == (False, True)
 
 
 @needs_processes
