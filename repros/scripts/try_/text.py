@@ -22,7 +22,7 @@ from repros.text.wording import count, relative_to_cwd, wrap
 _OPEN = {
     "network": "the network",
     "system": "names, modes and times of your files, and the shared memory, terminals and sockets of other programs",
-    "processes": "your other processes, which it sees and signals, and may leave processes behind",
+    "processes": "your other processes, which it sees and may signal, and the memory that all processes share",
     "files": "the contents of your files",
     "calls": "your other processes by tracing, and more of the kernel",
 }
