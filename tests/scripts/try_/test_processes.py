@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,9 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from repros.scripts.try_ import request
+from repros.scripts.try_ import request, sandbox
 from repros.scripts.try_.cgroup import memory_group
+from repros.scripts.try_.inside import sandbox as inside
 from repros.scripts.try_.inside.init import MAIN_PID
+from repros.scripts.try_.sandbox import Limits
 from tests.scripts.try_.conftest import ROOT, SANDBOX, Try, Write
 from tests.scripts.try_.test_sandbox import PROBE
 
@@ -127,6 +130,25 @@ def test_a_namespace_keeps_how_a_script_ends(
     write("end.py", f"import os\n{end}\n")
     found = try_here("end.py", "--json").stack
     assert (found["status"], found["signature"]) == (status, signature)
+
+
+@needs_processes
+def test_all_die_with_the_process_that_was_started(here: Path, each_way: str) -> None:
+    """Whatever kills it: the engine's containment is not needed for that."""
+    limits = Limits(60, 2**31, 2**30)
+    settings = sandbox.find_sandbox(network=False).settings(limits, 1, [Path(sys.executable)], [here])
+    assert bool(settings["bubblewrap"]) is (each_way == "bubblewrap")
+    program = [str(sandbox.INTERPRETER), "-I", "-S", "-c", inside.PROGRAM, json.dumps(settings)]
+    waits = [sys.executable, "-c", f"import os, time; os.fork(); os.write(1, b'1\\n'); time.sleep(90)  # {here.name}"]
+    with subprocess.Popen([*program, *waits], cwd=here, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() + running.stdout.readline() == b"1\n1\n"
+        assert len(living(here.name)) >= 2
+        running.kill()
+    until = time.monotonic() + 30
+    while living(here.name) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert living(here.name) == []
 
 
 FORGES = """
