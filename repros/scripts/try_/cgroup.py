@@ -15,6 +15,9 @@ from pathlib import Path
 _OWN_GROUPS, _MOUNTS = Path("/proc/self/cgroup"), Path("/proc/self/mounts")
 _LIMITS = ("memory.max", "memory.limit_in_bytes")
 """The files with the limit, of version 2 and of version 1."""
+_PREFIX = "repros-"
+_LEFT_AFTER = 60.0
+"""Seconds after which a group without processes was left by a killed command."""
 _REMOVAL_TIMEOUT = 2.0
 """Seconds within which the kernel forgets the processes that have ended."""
 
@@ -52,15 +55,24 @@ def _controllers(line: str) -> tuple[str, str]:
 
 def _make(parent: Path, most: int) -> Path | None:
     try:
-        group = Path(tempfile.mkdtemp(prefix="repros-", dir=parent))
+        group = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
     except OSError:
         return None
+    _remove_left(parent)
     for name in _LIMITS:
         with contextlib.suppress(OSError), (group / name).open("r+", encoding="ascii") as file:
             file.write(str(most))
             return group
     _remove(group)
     return None
+
+
+def _remove_left(parent: Path) -> None:
+    """Remove the groups that killed commands have left; the kernel removes none that has processes."""
+    for group in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - group.stat().st_mtime > _LEFT_AFTER:
+                group.rmdir()
 
 
 def _remove(group: Path) -> None:

@@ -29,7 +29,7 @@ class Command:
     files: tuple[Path, ...]
     """The files that are copied, relative to the folder: all except hidden ones, caches and environments."""
     left_out: tuple[Path, ...] = ()
-    """Links in the folder that leave it; they are not copied."""
+    """Links in the folder that leave it, and what is no ordinary file; they are not copied."""
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ def read_command(words: Sequence[str], folder: Path) -> Command:
         )
         raise ReprosError(problem)
     files = _find_files(folder)
-    left_out = tuple(file for file in files if links.leaves(folder / file, folder))
+    left_out = tuple(file for file in files if links.is_left_out(folder / file, folder))
     return Command(tuple(words), folder, tuple(file for file in files if file not in left_out), left_out)
 
 

@@ -1,15 +1,22 @@
-"""Symbolic links among the files that are copied for a run: one that leaves the copied folder is left out.
+"""Files next to a script that are not copied for its run: links that leave their folder, and what is no ordinary file.
 
 A link's target would be copied before the sandbox exists, so a script could read any file of the user through a link
-next to it. Links are copied as links, so a loop of links is copied as it is.
+next to it. Links are copied as links, so a loop of links is copied as it is. Pipes, sockets and devices have no content
+to copy; very large files and very deep folders would be copied before any limit of the run.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+_LARGEST = 200 * 10**6
+"""Bytes of a file that is copied."""
+_MOST_LEVELS = 32
+"""Folders within each other that are copied."""
 
 
 def leaves(path: Path, folder: Path) -> bool:
@@ -21,17 +28,40 @@ def leaves(path: Path, folder: Path) -> bool:
     return target.is_absolute() or not within.is_relative_to(os.path.normpath(folder))
 
 
-def find_leaving(paths: Iterable[Path], folder: Path) -> Iterator[Path]:
-    """Yield the links among these files and folders, and below them, that leave the folder."""
+def is_left_out(path: Path, folder: Path) -> bool:
+    """Return whether a file or folder below a folder is not copied."""
+    if leaves(path, folder):
+        return True
+    status = path.lstat()
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size > _LARGEST
+    if stat.S_ISDIR(status.st_mode):
+        return len(path.relative_to(folder).parts) > _MOST_LEVELS
+    return not stat.S_ISLNK(status.st_mode)
+
+
+def find_left_out(paths: Iterable[Path], folder: Path) -> Iterator[Path]:
+    """Yield the files and folders among these, and below them, that are not copied."""
     for path in paths:
-        if leaves(path, folder):
+        if is_left_out(path, folder):
             yield path
         elif path.is_dir() and not path.is_symlink():
-            yield from find_leaving(sorted(path.iterdir()), folder)
+            yield from find_left_out(sorted(path.iterdir()), folder)
+
+
+def find_files(path: Path, folder: Path) -> Iterator[Path]:
+    """Yield a file, or those below a folder, that are copied, and links to files."""
+    if is_left_out(path, folder):
+        return
+    if path.is_dir() and not path.is_symlink():
+        for entry in sorted(path.iterdir()):
+            yield from find_files(entry, folder)
+    elif path.is_file():
+        yield path
 
 
 def copy(path: Path, target: Path, folder: Path) -> None:
-    """Copy a file or folder; links stay links, and those that leave the folder, hidden files and caches are left out.
+    """Copy a file or folder; links stay links, and hidden files, caches and what is left out are not copied.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -41,7 +71,7 @@ def copy(path: Path, target: Path, folder: Path) -> None:
         return {
             name
             for name in names
-            if name.startswith(".") or name == "__pycache__" or leaves(Path(parent, name), folder)
+            if name.startswith(".") or name == "__pycache__" or is_left_out(Path(parent, name), folder)
         }
 
     if path.is_dir() and not path.is_symlink():

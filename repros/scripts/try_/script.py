@@ -19,7 +19,7 @@ from repros.scripts.try_ import links
 from repros.scripts.try_.needs import Needs, read_needs
 
 _LARGEST = 2**20
-"""Bytes of a script; a larger file is refused."""
+"""Bytes of a script; a larger file is refused, and a larger module next to it is not searched for imports."""
 _MOST_LOCAL_FILES = 200
 """Most files of a package next to a script that is copied with it; a larger package is a library."""
 
@@ -36,7 +36,7 @@ class Script:
     local_modules: tuple[Path, ...] = ()
     """Modules and packages in its folder that it imports, directly or through each other."""
     left_out: tuple[Path, ...] = ()
-    """Links among them that leave the folder; they are not copied."""
+    """Links among them that leave the folder, and what is no ordinary file; they are not copied."""
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def read_script(path: Path) -> Script:
     name = path.name if path.suffix == ".py" else f"{path.name}.py"
     folder = path.absolute().parent
     local = tuple(_find_local(source, folder))
-    left_out = tuple(links.find_leaving(local, folder))
+    left_out = tuple(links.find_left_out(local, folder))
     return Script(name, source, str(path), tuple(path for path in local if path not in left_out), left_out)
 
 
@@ -129,15 +129,14 @@ def _find_local(source: str, folder: Path) -> Iterator[Path]:
             if path is None or path in local_paths or len(files) > _MOST_LOCAL_FILES:
                 continue
             local_paths.add(path)
-            if files or links.leaves(path, folder):
+            if files or links.is_left_out(path, folder):
                 yield path
-            sources += [file.read_text("utf-8", "replace") for file in files]
+            sources += [file.read_text("utf-8", "replace") for file in files if file.stat().st_size <= _LARGEST]
 
 
 def _files_of(path: Path) -> list[Path]:
-    """Return the Python files of a module or package, without links that leave its folder."""
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    return [file for file in files if file.is_file() and not links.leaves(file, path.parent)]
+    """Return the Python files of a module or package, without what is left out."""
+    return [file for file in links.find_files(path, path.parent) if file.suffix == ".py"]
 
 
 def _imports_if_python(source: str) -> list[str]:

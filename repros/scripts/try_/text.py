@@ -22,7 +22,7 @@ from repros.text.wording import count, relative_to_cwd, wrap
 _OPEN = {
     "network": "the network",
     "system": "names, modes and times of your files, and the shared memory, terminals and sockets of other programs",
-    "processes": "your other processes, which it sees and signals, and may leave processes behind",
+    "processes": "your other processes, which it sees and may signal, and the memory that all processes share",
     "files": "the contents of your files",
     "calls": "your other processes by tracing, and more of the kernel",
 }
@@ -44,7 +44,7 @@ def format_warning(task: Task, width: int) -> str:
     usage = f"{limits.seconds:g} s, {_size(limits.memory)} a process, {_size(limits.file_size)} a file"
     missing = [format_open(sandbox)] if sandbox.problems else []
     if left_out := ", ".join(str(relative_to_cwd(path)) for path in task.script.left_out[:_MOST_NAMED]):
-        missing.append(f"Not copied, since it is a link to another folder: {left_out}.")
+        missing.append(f"Not copied, since it is a link to another folder, or no ordinary file: {left_out}.")
     return "\n".join(wrap(" ".join([f"sandbox: {without}; {usage}.", *missing, *describe_shell(task)]), width))
 
 

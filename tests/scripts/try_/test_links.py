@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,32 @@ def test_links_that_leave_the_folder_are_not_copied(project: Path, tmp_path: Pat
     assert (copied / "utils/same.py").read_text("utf-8") == "VALUE = 4\n", "a link within the folder leads to the copy"
     assert (copied / "utils/loop").is_symlink()
     assert len(script.digest()) > 0
+
+
+def test_what_is_no_ordinary_file_is_not_copied(project: Path, tmp_path: Path) -> None:
+    """A pipe, a socket, a file larger than a script needs, and folders deeper than any package."""
+    utils = project / "utils"
+    os.mkfifo(utils / "pipe.py")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(utils / "socket"))
+    with (utils / "big.bin").open("wb") as file:
+        file.truncate(10**9)  # which needs no space
+    (deep := utils / "/".join(["a"] * 200)).mkdir(parents=True)
+    (deep / "end.py").touch()
+    script = read_script(project / "train.py")
+    left_out = {path.relative_to(project).as_posix()[:15] for path in script.left_out}
+    assert left_out == {
+        "keys.py",
+        "utils/data",
+        "utils/pipe.py",
+        "utils/socket",
+        "utils/big.bin",
+        "utils/a/a/a/a/a",
+    }
+    (copied := tmp_path / "copied").mkdir()
+    script.copy_to(copied)
+    assert not [path for path in copied.rglob("*") if path.name in {"pipe.py", "socket", "big.bin", "end.py"}]
+    assert (copied / "utils/real.py").exists()
 
 
 def test_a_command_s_folder_likewise(project: Path, tmp_path: Path) -> None:

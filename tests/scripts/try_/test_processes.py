@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,9 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from repros.scripts.try_ import request
+from repros.scripts.try_ import request, sandbox
 from repros.scripts.try_.cgroup import memory_group
+from repros.scripts.try_.inside import sandbox as inside
 from repros.scripts.try_.inside.init import MAIN_PID
+from repros.scripts.try_.sandbox import Limits
 from tests.scripts.try_.conftest import ROOT, SANDBOX, Try, Write
 from tests.scripts.try_.test_sandbox import PROBE
 
@@ -129,6 +132,48 @@ def test_a_namespace_keeps_how_a_script_ends(
     assert (found["status"], found["signature"]) == (status, signature)
 
 
+@needs_processes
+def test_all_die_with_the_process_that_was_started(here: Path, each_way: str) -> None:
+    """Whatever kills it: the engine's containment is not needed for that."""
+    limits = Limits(60, 2**31, 2**30)
+    settings = sandbox.find_sandbox(network=False).settings(limits, 1, [Path(sys.executable)], [here])
+    assert bool(settings["bubblewrap"]) is (each_way == "bubblewrap")
+    program = [str(sandbox.INTERPRETER), "-I", "-S", "-c", inside.PROGRAM, json.dumps(settings)]
+    waits = [sys.executable, "-c", f"import os, time; os.fork(); os.write(1, b'1\\n'); time.sleep(90)  # {here.name}"]
+    with subprocess.Popen([*program, *waits], cwd=here, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() + running.stdout.readline() == b"1\n1\n"
+        assert len(living(here.name)) >= 2
+        running.kill()
+    until = time.monotonic() + 30
+    while living(here.name) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert living(here.name) == []
+
+
+FORGES = """
+import json, os, time
+own = os.path.join(os.environ["REPROS_CELL"], "processes", str(os.getpid()))
+events = [
+    {"event": "start", "role": "rank", "rank": 7},
+    {"event": "joined", "rank": 7, "world_size": 9},
+    {"event": "interrupted", "signal": "SIGINT"},
+    {"event": "finished", "code": 0},
+]
+with open(os.path.join(own, "events.jsonl"), "a") as file:
+    for event in events:
+        file.write(json.dumps({**event, "time": time.monotonic(), "pid": os.getpid()}) + "\\n")
+os._exit(7)
+"""
+
+
+@needs_processes
+def test_an_exit_code_of_its_own_wins_over_what_a_script_says_of_itself(try_here: Try, write: Write) -> None:
+    write("forge.py", FORGES)
+    found = try_here("forge.py", "--json", "--no-watch").stack
+    assert (found["status"], found["signature"], found["ranks"]) == ("exit", "exit 7", found["ranks"][:1])
+
+
 CHAIN = """
 import os, time
 def daemon(end):
@@ -223,6 +268,16 @@ def test_a_cgroup_limits_the_memory_of_all_processes(try_here: Try, write: Write
         "repros: ended, since its memory is larger than --memory allows, or than this machine has"
         in (found["last_lines"])
     )
+
+
+@pytest.mark.skipif(not has_cgroup(), reason="this user cannot make a cgroup with a limit of memory here")
+def test_a_cgroup_that_a_killed_command_left_is_removed() -> None:
+    with memory_group(2**30) as group, memory_group(2**30) as young:
+        assert group is not None
+        assert young is not None
+        os.utime(group, (1, 1))
+        with memory_group(2**30):
+            assert (group.exists(), young.exists()) == (False, True)
 
 
 @needs_processes

@@ -50,7 +50,7 @@ def test_without_a_terminal_nothing_runs() -> None:
     code, out, err = run()
     assert (code, out) == (2, "")
     assert OPEN in err
-    assert "your other processes, which it sees and signals" in err
+    assert "your other processes, which it sees and may signal" in err
     assert err.endswith("The script is not run; --weak-sandbox runs it anyway, if you trust it.")
 
 

@@ -55,8 +55,11 @@ def _find_process(targets: dict[str, Any]) -> str:
     """
     token = f"{targets['token']}-process".encode()
     for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and token in (entry / "cmdline").read_bytes():
-            return "seen with its arguments"
+        try:
+            if entry.name.isdecimal() and token in (entry / "cmdline").read_bytes():
+                return "seen with its arguments"
+        except OSError:  # another one, which has ended
+            continue
     raise ProcessLookupError(3, "not in the list of processes")
 
 

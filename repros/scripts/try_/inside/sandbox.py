@@ -30,7 +30,7 @@ calls (:mod:`repros.scripts.try_.inside.namespaces`). Not restricted: processor 
 
 If an isolation that SETTINGS names cannot be provided, the program ends with `REFUSED`: nothing runs with less.
 
-The program uses the standard library only and starts in 20 ms from any interpreter.
+The program uses the standard library only.
 """
 
 from __future__ import annotations
