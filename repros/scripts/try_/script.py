@@ -118,26 +118,52 @@ def read_issue(path: Path, block: int | None = None) -> tuple[Script, Issue]:
 
 
 def _find_local(source: str, folder: Path) -> Iterator[Path]:
-    """Yield the modules that a source imports from its folder, and those that they import from there; links, too."""
+    """Yield the modules that a source imports from its folder, and those that they import from there; links, too.
+
+    Raises:
+        ReprosError: one of them is too large to be copied.
+    """
     local_paths: set[Path] = set()
     sources = [source]
     while sources:
         for name in _imports_if_python(sources.pop()):
             top = name.partition(".")[0]
             path = next((path for path in (folder / f"{top}.py", folder / top) if path.exists()), None)
-            files = [] if path is None else _files_of(path)
-            if path is None or path in local_paths or len(files) > _MOST_LOCAL_FILES:
+            if path is None or path in local_paths:
+                continue
+            if links.leaves(path, folder):
+                local_paths.add(path)
+                yield path
+                continue
+            files = _files_of(path)
+            if len(files) > _MOST_LOCAL_FILES:
                 continue
             local_paths.add(path)
-            if files or links.leaves(path, folder):
+            if files:
+                _refuse_large(path)
                 yield path
             sources += [file.read_text("utf-8", "replace") for file in files]
 
 
 def _files_of(path: Path) -> list[Path]:
     """Return the Python files of a module or package, without links that leave its folder."""
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    files = sorted(file for file in links.walk(path) if file.suffix == ".py") if path.is_dir() else [path]
     return [file for file in files if file.is_file() and not links.leaves(file, path.parent)]
+
+
+def _refuse_large(path: Path) -> None:
+    """Refuse a module or package that is too large to be copied for each run."""
+    files, size, levels = 0, 0, 0
+    for entry in links.walk(path) if path.is_dir() else [path]:
+        files += 1
+        size += entry.lstat().st_size
+        levels = max(levels, len(entry.relative_to(path).parts))
+        if files > links.MOST_FILES or size > links.MOST_BYTES or levels > links.MOST_LEVELS:
+            raise ReprosError(
+                f"{path} is imported by the script, so it is copied for each run, and has more than "
+                f"{links.MOST_FILES} files, {links.MOST_BYTES // 10**6} MB or {links.MOST_LEVELS} levels of folders; "
+                "move what the script does not need out of it."
+            )
 
 
 def _imports_if_python(source: str) -> list[str]:

@@ -171,12 +171,14 @@ ALLOWED = {
     ("scripts/try_/command.py", "digest"): "the user's files, before a run",
     ("scripts/try_/command.py", "_walk"): "the user's files, before a run",
     ("scripts/try_/links.py", "find_leaving"): "the user's files, before a run",
+    ("scripts/try_/links.py", "walk"): "the user's files, before a run",
     ("scripts/try_/needs.py", "_top_levels"): "the files of an environment, which no script may change",
     ("scripts/try_/orphans.py", "_all_processes"): "/proc",
     ("scripts/try_/script.py", "digest"): "the user's files, before a run",
     ("scripts/try_/script.py", "copy_to"): "writes the script into a new folder, before a run",
     ("scripts/try_/script.py", "_find_local"): "the user's files, before a run",
     ("scripts/try_/script.py", "_files_of"): "the user's files, before a run",
+    ("scripts/try_/script.py", "_refuse_large"): "the user's files, before a run",
     ("scripts/try_/script.py", "_read"): "the user's files, before a run",
 }
 """The functions that open other files, and which. The folders `inside` run in the sandbox themselves."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from repros.cli import main
+from repros.engine.launch.removal import remove_tree
+from repros.model.errors import ReprosError
 from repros.scripts.try_ import links
 from repros.scripts.try_.command import read_command
 from repros.scripts.try_.script import read_script
@@ -69,3 +75,51 @@ def test_what_is_not_copied_is_named(try_here: Try, write: Write, here: Path) ->
     ended = try_here("train.py")
     assert (ended.code, "ModuleNotFoundError" in ended.out, "--with" in ended.out) == (1, True, False)
     assert "keys.py" in ended.err
+
+
+def fill_with_a_large_file(folder: Path) -> None:
+    with (folder / "data.bin").open("wb") as file:
+        file.truncate(3 * 2**30)  # a hole, which a copy would write
+
+
+def fill_with_many_files(folder: Path) -> None:
+    for number in range(links.MOST_FILES + 1):
+        (folder / f"{number}.txt").touch()
+
+
+def fill_with_many_levels(folder: Path) -> None:
+    for _ in range(1_500):
+        folder /= "d"
+        folder.mkdir()
+
+
+@pytest.mark.parametrize("fill", [fill_with_a_large_file, fill_with_many_files, fill_with_many_levels])
+def test_a_package_that_is_too_large_to_be_copied_is_refused(
+    fill: Callable[[Path], None], tmp_path: Path, write: Write, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("train.py", "import package\n")
+    (here / "package").mkdir()
+    write("package/__init__.py", "")
+    fill(here / "package")
+    assert main(["try", "train.py"]) == 2
+    remove_tree(here / "package")  # which pytest's own removal cannot
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "package is imported by the script, so it is copied for each run" in err
+
+
+def test_a_module_that_is_too_large_is_not_read(here: Path, write: Write) -> None:
+    write("train.py", "import module\n")
+    with (here / "module.py").open("wb") as file:
+        file.truncate(3 * 2**30)
+    with pytest.raises(ReprosError, match="module.py is imported by the script"):
+        read_script(here / "train.py")
+
+
+def test_what_is_no_file_is_not_copied(tmp_path: Path, project: Path) -> None:
+    os.mkfifo(project / "utils/pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(project / "utils/socket"))
+        (copied := tmp_path / "copied").mkdir()
+        read_script(project / "train.py").copy_to(copied)
+    assert sorted(path.name for path in (copied / "utils").iterdir()) == ["__init__.py", "loop", "real.py", "same.py"]
