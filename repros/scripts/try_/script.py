@@ -153,9 +153,8 @@ def _files_of(path: Path) -> list[Path]:
 
 def _refuse_large(path: Path) -> None:
     """Refuse a module or package that is too large to be copied for each run."""
-    files, size, levels = 0, 0, 0
-    for entry in links.walk(path) if path.is_dir() else [path]:
-        files += 1
+    size, levels = 0, 0
+    for files, entry in enumerate(links.walk(path) if path.is_dir() else [path], 1):
         size += entry.lstat().st_size
         levels = max(levels, len(entry.relative_to(path).parts))
         if files > links.MOST_FILES or size > links.MOST_BYTES or levels > links.MOST_LEVELS:

@@ -112,7 +112,7 @@ def test_a_module_that_is_too_large_is_not_read(here: Path, write: Write) -> Non
     write("train.py", "import module\n")
     with (here / "module.py").open("wb") as file:
         file.truncate(3 * 2**30)
-    with pytest.raises(ReprosError, match="module.py is imported by the script"):
+    with pytest.raises(ReprosError, match=r"module\.py is imported by the script"):
         read_script(here / "train.py")
 
 
