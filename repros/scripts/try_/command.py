@@ -13,8 +13,6 @@ from repros.model.errors import ReprosError
 from repros.scripts.try_ import links
 from repros.scripts.try_.needs import Needs
 
-_MOST_FILES, _MOST_BYTES = 2_000, 200 * 10**6
-"""Limits of the folder, which is copied for each run."""
 _NOT_COPIED = {"__pycache__", "node_modules"}
 
 
@@ -131,10 +129,10 @@ def _find_files(folder: Path) -> list[Path]:
     for file in _walk(folder):
         files.append(file.relative_to(folder))
         size += file.stat().st_size
-        if len(files) > _MOST_FILES or size > _MOST_BYTES:
+        if len(files) > links.MOST_FILES or size > links.MOST_BYTES:
             raise ReprosError(
-                f"{folder} is copied for each run, and has more than {_MOST_FILES} files or "
-                f"{_MOST_BYTES // 10**6} MB; start the command in a folder that contains only its own files."
+                f"{folder} is copied for each run, and has more than {links.MOST_FILES} files or "
+                f"{links.MOST_BYTES // 10**6} MB; start the command in a folder that contains only its own files."
             )
     return sorted(files)
 

@@ -13,8 +13,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_LARGEST = 200 * 10**6
-"""Bytes of a file that is copied."""
+MOST_FILES, MOST_BYTES = 2_000, 200 * 10**6
+"""Limits of a folder that is copied for each run."""
 _MOST_LEVELS = 32
 """Folders within each other that are copied."""
 
@@ -34,7 +34,7 @@ def is_left_out(path: Path, folder: Path) -> bool:
         return True
     status = path.lstat()
     if stat.S_ISREG(status.st_mode):
-        return status.st_size > _LARGEST
+        return status.st_size > MOST_BYTES
     if stat.S_ISDIR(status.st_mode):
         return len(path.relative_to(folder).parts) > _MOST_LEVELS
     return not stat.S_ISLNK(status.st_mode)

@@ -118,7 +118,11 @@ def read_issue(path: Path, block: int | None = None) -> tuple[Script, Issue]:
 
 
 def _find_local(source: str, folder: Path) -> Iterator[Path]:
-    """Yield the modules that a source imports from its folder, and those that they import from there; links, too."""
+    """Yield the modules that a source imports from its folder, and those that they import from there; links, too.
+
+    Raises:
+        ReprosError: one of them has too many files to be copied.
+    """
     local_paths: set[Path] = set()
     sources = [source]
     while sources:
@@ -129,6 +133,7 @@ def _find_local(source: str, folder: Path) -> Iterator[Path]:
             if path is None or path in local_paths or len(files) > _MOST_LOCAL_FILES:
                 continue
             local_paths.add(path)
+            _refuse_large(path)
             if files or links.is_left_out(path, folder):
                 yield path
             sources += [file.read_text("utf-8", "replace") for file in files if file.stat().st_size <= _LARGEST]
@@ -137,6 +142,19 @@ def _find_local(source: str, folder: Path) -> Iterator[Path]:
 def _files_of(path: Path) -> list[Path]:
     """Return the Python files of a module or package, without what is left out."""
     return [file for file in links.find_files(path, path.parent) if file.suffix == ".py"]
+
+
+def _refuse_large(path: Path) -> None:
+    """Refuse a package that is too large to be copied for each run."""
+    size = 0
+    for count, file in enumerate(links.find_files(path, path.parent), 1):
+        size += file.lstat().st_size
+        if count > links.MOST_FILES or size > links.MOST_BYTES:
+            raise ReprosError(
+                f"{path} is imported by the script, so it is copied for each run, and has more than "
+                f"{links.MOST_FILES} files or {links.MOST_BYTES // 10**6} MB; move what the script does not need "
+                "out of it."
+            )
 
 
 def _imports_if_python(source: str) -> list[str]:

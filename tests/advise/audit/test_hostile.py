@@ -84,6 +84,47 @@ def test_an_include_that_cannot_be_read_is_refused(
         assert why in err
 
 
+@pytest.mark.parametrize("name", ["../theirs/credentials", "/proc/self/environ", "link.txt"])
+@pytest.mark.parametrize("form", ["text", "markdown", "json", "sarif"])
+def test_no_line_of_a_file_elsewhere_is_quoted(
+    name: str, form: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "theirs").mkdir()
+    (here / "theirs/credentials").write_text("KEY=dear-diary of mine\n- dear-diary\n./dear-diary.whl\n")
+    (here / "project").mkdir()
+    monkeypatch.chdir(here / "project")
+    Path("link.txt").symlink_to("../theirs/credentials")
+    options = [] if form == "text" else ["--format", form]
+    code, out, err = audit("requirements.txt", f"torch==2.1\n-r {name}\nno requirement here\n", capsys, *options)
+    if name.startswith("/proc"):
+        secrets = Path(name).read_bytes().split(b"\0")  # those that this process was started with
+        assert not [one for one in secrets if len(one) > 30 and one[:30].decode() in out + err]
+    assert (code, "dear-diary" in out + err) == (1, False)
+    if form != "sarif":  # which has no unparsed lines
+        assert "no requirement here" in out
+
+
+def test_the_file_itself_may_be_a_link_and_is_not_quoted_either(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "credentials").write_text("torch==2.1\nKEY=dear-diary\n")
+    (here / "project").mkdir()
+    monkeypatch.chdir(here / "project")
+    Path("requirements.txt").symlink_to("../credentials")
+    assert main(["audit", "requirements.txt"]) == 1
+    out, err = capsys.readouterr()
+    assert "dear-diary" not in out + err
+    assert "requirements.txt:2: no requirement" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("item", ["a{}'", "w{}!", "w{}"])
+@pytest.mark.parametrize("filling", ["\t", " ", "[]"])
+def test_a_long_item_of_conda_is_named_in_time(item: str, filling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"name: a\ndependencies:\n  - pytorch=2.1.0\n  - {item.format(filling * 40_000)}x\n"
+    code, out, _ = audit("environment.yml", text, capsys)
+    assert (code, "environment.yml:4: " in out) == (1, True)
+
+
 def test_an_address_is_not_fetched(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

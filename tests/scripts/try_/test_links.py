@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from repros.cli import main
 from repros.scripts.try_ import links
 from repros.scripts.try_.command import read_command
 from repros.scripts.try_.script import read_script
@@ -97,3 +98,17 @@ def test_what_is_not_copied_is_named(try_here: Try, write: Write, here: Path) ->
     ended = try_here("train.py")
     assert (ended.code, "ModuleNotFoundError" in ended.out, "--with" in ended.out) == (1, True, False)
     assert "keys.py" in ended.err
+
+
+def test_a_package_with_too_many_files_to_be_copied_is_refused(
+    write: Write, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("train.py", "import package\n")
+    (here / "package").mkdir()
+    write("package/__init__.py", "")
+    for number in range(links.MOST_FILES):
+        (here / f"package/{number}.txt").touch()
+    assert main(["try", "train.py"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "package is imported by the script, so it is copied for each run" in err

@@ -85,6 +85,8 @@ def _items(text: str) -> Iterator[tuple[int, str, bool]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line[:1] not in {" ", "-", "#", ""}:
             is_inside, outer = CONDA_YAML.match(line) is not None, -1
+        elif is_inside and is_excessive(line) and line.lstrip().startswith("-"):
+            yield number, line.strip(), False
         elif is_inside and (item := _ITEM.match(line)):
             indent = len(item["indent"])
             outer = indent if outer < 0 else outer
@@ -94,8 +96,8 @@ def _items(text: str) -> Iterator[tuple[int, str, bool]]:
 
 def _parse(spec: str, location: Location, *, is_pip: bool) -> tuple[str, Constraint] | None:
     """Return a dependency's name and constraint; None if it has another form, such as pip's `-r FILE`."""
-    match = _CONDA_SPEC.match(spec)
-    if match is None or is_excessive(spec):
+    match = None if is_excessive(spec) else _CONDA_SPEC.match(spec)
+    if match is None:
         return None
     bounds = match["range"] or ""
     if not is_pip and match["build"]:

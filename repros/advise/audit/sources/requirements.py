@@ -70,13 +70,22 @@ class _Reading:
                         yield from self._include(name, file, location, is_constraint=included, depth=depth)
             elif getattr(parsed, "error_message", None) is not None:
                 problem = str(parsed.error_message).splitlines()[0].strip(": ")
-                self.unparsed.append(f"{location}: {quote(line.line.strip())} ({problem[:_LONGEST_PROBLEM]})")
+                self._skip(file, location, f"{quote(line.line.strip())} ({problem[:_LONGEST_PROBLEM]})")
             elif parsed.name is None:
-                self.unparsed.append(f"{location}: {line.line[:_LONGEST_PROBLEM]} does not name its package")
+                self._skip(file, location, f"{line.line[:_LONGEST_PROBLEM]} does not name its package")
             elif is_excessive(f"{parsed.specifier or ''}{parsed.marker or ''}"):
-                self.unparsed.append(f"{location}: {quote(line.line.strip())} is too long for a requirement")
+                self._skip(file, location, f"{quote(line.line.strip())} is too long for a requirement")
             else:
                 yield parsed.name, _constraint(parsed, location)
+
+    def _skip(self, file: Path, location: Location, problem: str) -> None:
+        """Note a line that is no requirement; quote none of a file outside the first one's folder.
+
+        Its lines may be secrets: a pull request may include `/proc/self/environ`, and a report of it is published.
+        """
+        folder = self.first.parent.resolve()
+        is_own = file.resolve().is_relative_to(folder)
+        self.unparsed.append(f"{location}: {problem if is_own else f'no requirement (not quoted: outside {folder})'}")
 
     def _include(
         self, name: str, file: Path, location: Location, *, is_constraint: bool, depth: int
