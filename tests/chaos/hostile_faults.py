@@ -67,7 +67,8 @@ def plant_in_a_sandbox(worker: Worker, rng: random.Random) -> str:
     check_no_process_left(folder, None, patience())
     (stack,) = answer["stacks"]
     # A script may destroy its own records, and is then not judged.
-    if stack["status"] not in {"clean", "exit", "signal"} and "its records cannot be read" not in str(stack["note"]):
+    destroyed = {"not judged"} if words[0] in {"events", "own folder", "processes"} else set()
+    if stack["status"] not in {"clean", "exit", "signal"} | destroyed:
         raise Violation(told)
     if MARK in done.stdout + done.stderr or MARK in _written(Path(stack["logs"])):
         raise Violation(f"a file outside is shown: {told}")

@@ -108,11 +108,11 @@ def turn_the_clock(worker: Worker, rng: random.Random) -> Verdict | str:
     modes = ["--strategy", "lingers", *_TWO_CELLS, "--launch", rng.choice(["warm", "cold"])]
     folder, variable, runner = start(worker, rng, _RUN, [*modes, "--results"], fake)
     try:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 120 * slowness()
         while runner.poll() is None and time.monotonic() < until:
             clock.write_text(str(rng.randrange(-_YEAR, _YEAR)))
             time.sleep(rng.uniform(0.05, 0.5))
-        code = runner.wait(1)
+        code = runner.wait(patience())
     finally:
         ensure_ended(runner)
     check_no_process_left(folder, variable, patience())
