@@ -53,7 +53,10 @@ class Pair:
     @property
     def sentence(self) -> str:
         """What it compares."""
-        return f"works: {self.works}; fails: {self.fails}" if self.is_ordered else f"{self.works} against {self.fails}"
+        if self.is_ordered:
+            return f"works: {self.works}; fails: {self.fails}"
+        one, other = (side.partition(" ")[2] for side in (self.works, self.fails))  # without `with` or `on`
+        return f"{one} against {other}"
 
 
 class Sides(NamedTuple):

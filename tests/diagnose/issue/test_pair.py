@@ -67,7 +67,7 @@ def test_sides_of_which_neither_is_said_to_work() -> None:
     found = read("The curves of ZeRO-1 and ZeRO-2 differ.")
     assert found is not None
     assert not found.is_ordered
-    assert found.sentence == "with ZeRO stage 1 against with ZeRO stage 2"
+    assert found.sentence == "ZeRO stage 1 against ZeRO stage 2"
 
 
 @pytest.mark.parametrize(
