@@ -41,7 +41,7 @@ _RESULT = re.compile(
     r"|stuck|nan|not working)\b",
     re.IGNORECASE,
 )
-"""Words of a title about what a program computes, whose prose may still speak of errors."""
+"""Words of a title about what a program computes, whose prose may have errors in other senses."""
 _OTHER_SENSE = re.compile(
     r"\b(?:no|without|any|not|n't|never|zero|ignore\w*) (?:\w+ )?(?:errors?|exceptions?|warnings?|tracebacks?"
     r"|crash\w*)\b"

@@ -9,10 +9,14 @@ _OPTIONAL = ("?", "*", "{")
 _FEWEST_LETTERS = 2
 
 
-def needles_of(pattern: str) -> tuple[str, ...]:
-    """Return texts in lower case, of which every text with a match has one, whatever its case; empty if none is known.
+Needles = tuple[tuple[str, ...], ...]
+"""Groups of texts in lower case."""
 
-    They are the beginnings of the alternatives of one group at the top of the expression.
+
+def needles_of(pattern: str) -> Needles:
+    """Return groups of texts: every text with a match has one of each, whatever its case; empty if none is known.
+
+    They are the beginnings of the alternatives of the groups at the top of the expression.
     """
     tokens = _TOKEN.findall(pattern)
     groups, depth, start = list[list[str]](), 0, 0
@@ -24,8 +28,12 @@ def needles_of(pattern: str) -> tuple[str, ...]:
         depth += part.startswith("(") - (part == ")")
         if part == ")" and not depth and not "".join(tokens[at + 1 : at + 2]).startswith(_OPTIONAL):
             groups.append(tokens[start : at + 1])
-    found = [words for group in groups if group[0] == "(?:" and (words := _beginnings(group[1:-1]))]
-    return max(found, key=lambda words: min(map(len, words)), default=())
+    return tuple(words for group in groups if group[0] == "(?:" and (words := _beginnings(group[1:-1])))
+
+
+def has_needles(needles: Needles, lower: str) -> bool:
+    """Return whether a text in lower case has one of each group."""
+    return all(any(word in lower for word in words) for words in needles)
 
 
 def _beginnings(tokens: list[str]) -> tuple[str, ...]:

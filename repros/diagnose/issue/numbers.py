@@ -263,7 +263,7 @@ def _of_factor(issue: Issue, found: re.Match[str]) -> Iterator[Finding]:
             f"{what} {number} times too large with {number} accumulation steps: each micro-batch adds its whole",
             "print(loss.item(), p.grad.norm())  # of one step: (batch 8, accumulation 1) against (batch 1, "
             "accumulation 8); the "
-            "line that divides by the number of micro-batches is missing, or stands for one of both alone",
+            "line that divides by the number of micro-batches is missing, or is in one of both alone",
         )
 
 

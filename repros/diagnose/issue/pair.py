@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from repros.diagnose.issue.issue import Issue
 
@@ -46,6 +47,35 @@ class Pair:
     """In the report's own words."""
     fails: str
     quantity: Quantity
+    is_ordered: bool = True
+    """Whether the report says which of both works."""
+
+    @property
+    def sentence(self) -> str:
+        """What it compares."""
+        if self.is_ordered:
+            return f"works: {self.works}; fails: {self.fails}"
+        one, other = (side.partition(" ")[2] for side in (self.works, self.fails))  # without `with` or `on`
+        return f"{one} against {other}"
+
+
+class Sides(NamedTuple):
+    """The two sides in one sentence."""
+
+    kind: PairKind
+    works: str
+    fails: str
+    is_ordered: bool = True
+
+
+class Words(NamedTuple):
+    """The words of sides that have names."""
+
+    before: str
+    """What precedes a name."""
+    pattern: re.Pattern[str]
+    names: Mapping[str, str]
+    """Other names of a side."""
 
 
 _WORKS = (
@@ -70,35 +100,69 @@ _WITHOUT = (
     r"|(?:when|if|after|by|once|upon)?\s*(?:i |we |you )?(?:disabl\w+|turn(?:ed|ing|s)? off|remov\w+|switch\w* off"
     r"|comment\w* out|uninstall\w+|dropp(?:ed|ing)))"
 )
-_PART = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"\b{_WORKS}\b[^.\n;]{{0,50}}?\b{_WITHOUT} {_NAME}{_END}",
-        rf"\b{_WITHOUT} {_NAME}{_END}[^\n;]{{0,60}}?\b{_WORKS}\b",
-        rf"\b{_NAME} (?:on|enabled)[:,][^.\n]{{0,60}}?\b(?:off|disabled)[:,] ?(?:it )?{_WORKS}\b",
-        rf"\b{_NAME} (?:removed|disabled|off|uninstalled)[:,] ?[^.\n;]{{0,30}}?\b{_WORKS}\b",
-        rf"\b{_WORKS} with {_NAME} (?:at 0|off|disabled|removed|= ?0|set to (?:0|False|None))\b",
-    )
-)
-_ONLY = re.compile(
-    r"\bonly (?:happens?|occurs?|fails?|appears?|crash\w*|hangs?) (?:when|if|with)(?: i| we| you)?"
-    rf"(?: am| are)?(?: use| using| enabl\w+| turn\w* on| set(?:ting)?)? {_NAME}{_END}",
-    re.IGNORECASE,
-)
-_OTHER = re.compile(
-    rf"\b{_WORKS}\b[^.\n;]{{0,40}}?\b(?:using|with|in|by) {_NAME} (?:repo(?:sitory)?|framework|trainer|library|codebase"
-    r"|implementation|toolkit)\b",
-    re.IGNORECASE,
-)
-_SAME = re.compile(
-    rf"(?:^|[.;\n] ?){_NAME} (?:at|with|on|from) the same [\w ]{{2,40}}: ?[^.\n;]{{0,20}}?\b{_WORKS}\b", re.IGNORECASE
-)
 _OFF = r"[A-Za-z_][\w.]*`? ?(?:=|:|to) ?`?[\"']?(?:False|0|None|off|eager|sdpa|disabled?)\b[\"']?`?"
-_SET = re.compile(
-    rf"(?P<setting>{_OFF})[^.\n;]{{0,40}}?(?<!not )(?<!n't )\b(?:{_WORKS}|fix(?:es|ed)|solve[sd]|resolve[sd]|helps"
-    rf"|avoids)\b"
-    rf"|\b{_WORKS}\b[^.\n;]{{0,30}}?\b(?:with|when|if)(?: i| we)?(?: set(?:ting)?)? `?(?P<set>{_OFF})",
-    re.IGNORECASE,
+# Not compiled at once: few sentences have one of the words in front of each.
+_LEFT_OUT = (
+    "without",
+    "n't us",
+    "not us",
+    "not enabl",
+    "disabl",
+    "turn",
+    "remov",
+    "switch",
+    "comment",
+    "uninst",
+    "dropp",
+)
+_PART = (
+    (_LEFT_OUT, rf"\b{_WORKS}\b[^.\n;]{{0,50}}?\b{_WITHOUT} {_NAME}{_END}"),
+    (_LEFT_OUT, rf"\b{_WITHOUT} {_NAME}{_END}[^\n;]{{0,60}}?\b{_WORKS}\b"),
+    (
+        (" on:", " on,", "enabled:", "enabled,"),
+        rf"\b{_NAME} (?:on|enabled)[:,][^.\n]{{0,60}}?\b(?:off|disabled)[:,] ?(?:it )?{_WORKS}\b",
+    ),
+    (
+        ("removed:", "removed,", "disabled:", "disabled,", " off:", " off,", "uninstalled"),
+        rf"\b{_NAME} (?:removed|disabled|off|uninstalled)[:,] ?[^.\n;]{{0,30}}?\b{_WORKS}\b",
+    ),
+    (
+        (" at 0", " off", "disabled", "removed", "= 0", "=0", "set to"),
+        rf"\b{_WORKS} with {_NAME} (?:at 0|off|disabled|removed|= ?0|set to (?:0|False|None))\b",
+    ),
+    (
+        ("only ",),
+        (
+            r"\bonly (?:happens?|occurs?|fails?|appears?|crash\w*|hangs?) (?:when|if|with)(?: i| we| you)?"
+            rf"(?: am| are)?(?: use| using| enabl\w+| turn\w* on| set(?:ting)?)? {_NAME}{_END}"
+        ),
+    ),
+)
+_PROGRAM = (
+    (
+        ("repo", "framework", "trainer", "library", "codebase", "implementation", "toolkit"),
+        (
+            rf"\b{_WORKS}\b[^.\n;]{{0,40}}?\b(?:using|with|in|by) {_NAME} (?:repo(?:sitory)?|framework|trainer|library"
+            r"|codebase|implementation|toolkit)\b"
+        ),
+    ),
+    (
+        (" the same ",),
+        rf"(?:^|[.;\n] ?){_NAME} (?:at|with|on|from) the same [\w ]{{2,40}}: ?[^.\n;]{{0,20}}?\b{_WORKS}\b",
+    ),
+)
+_SET = (
+    (
+        ("false", "none", "0", "off", "eager", "sdpa", "disable"),
+        (
+            rf"(?P<part>{_OFF})[^.\n;]{{0,40}}?(?<!not )(?<!n't )\b(?:{_WORKS}|fix(?:es|ed)|solve[sd]|resolve[sd]|helps"
+            rf"|avoids)\b"
+        ),
+    ),
+    (
+        ("false", "none", "0", "off", "eager", "sdpa", "disable"),
+        rf"\b{_WORKS}\b[^.\n;]{{0,30}}?\b(?:with|when|if)(?: i| we)?(?: set(?:ting)?)? `?(?P<part>{_OFF})",
+    ),
 )
 """What is switched off where it works."""
 _ARTICLES = frozenset({"the", "my", "a", "an", "any"})
@@ -106,7 +170,6 @@ _STOP = frozenset(
     """it this that them any the a an issue issues problem problems error errors success luck effect change changes
     changing code help more further use using need me us you of call check line lines step steps error""".split()  # noqa: SIM905 - a list of words
 )
-_STAGE = re.compile(r"\b(?:zero[- _]?(?:stage)?[- _=]*|stage[- _=]*)(?P<stage>[0-3])\b", re.IGNORECASE)
 _COMPILED = re.compile(r"\b(?:torch\.compile\w*|inductor|compiled?)\b", re.IGNORECASE)
 _EAGER = re.compile(r"\beager(?:ly)?\b|\buncompiled\b|\bwithout (?:torch\.)?compil\w+", re.IGNORECASE)
 _ONE, _MANY = (
@@ -118,9 +181,24 @@ _ONE, _MANY = (
         re.IGNORECASE,
     ),
 )
-_DEVICES = re.compile(r"\b(?P<device>cpu|cuda|mps|xpu|npu|tpu)\b", re.IGNORECASE)
-_DTYPES = re.compile(r"\b(?P<dtype>fp32|float32|fp16|float16|bf16|bfloat16|fp8|float8)\b", re.IGNORECASE)
-_SAME_DTYPE = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8": "fp8"}
+_NAMED = {
+    PairKind.STAGE: Words(
+        "with ZeRO stage", re.compile(r"\b(?:zero[- _]?(?:stage)?|stage)[- _=]*([0-3])\b", re.IGNORECASE), {}
+    ),
+    PairKind.DEVICE: Words("on", re.compile(r"\b(cpu|cuda|mps|xpu|npu|tpu)\b", re.IGNORECASE), {}),
+    PairKind.DTYPE: Words(
+        "in",
+        re.compile(r"\b(fp32|float32|fp16|float16|bf16|bfloat16|fp8|float8)\b", re.IGNORECASE),
+        {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8": "fp8"},
+    ),
+}
+"""Kinds whose sides have names."""
+_CLAUSE = re.compile(r"[,;.:\n]|\b(?:but|while|whereas|and)\b")
+_FAILS = re.compile(
+    r"\b(?:fails?|failed|crash\w*|errors?|hangs?|nan|wrong\w*|incorrect\w*|not|worse|slower|diverge\w*|raises?)\b"
+    r"|n't\b",
+    re.IGNORECASE,
+)
 _DIFFERS = re.compile(
     rf"\b{_WORKS}\b|\b(?:differ\w*|whereas|vs\.?|versus|compared|mismatch\w*|inconsisten\w*|not match|n't match)\b",
     re.IGNORECASE,
@@ -146,10 +224,9 @@ def find_pair(issue: Issue, *, is_crash: bool) -> Pair | None:
     titled = [f"{issue.title}\n{sentence}" for sentence in sentences[1:4]]
     for text in (*sentences, *pairs, *titled):
         if found := next(_sides(text), None):
-            kind, works, fails = found
             is_hang = issue.is_hang and not is_crash
             quantity = Quantity.CRASH if is_crash else Quantity.HANG if is_hang else _quantity(issue.title, text)
-            return Pair(kind, works, fails, quantity)
+            return Pair(found.kind, found.works, found.fails, quantity, found.is_ordered)
     return None
 
 
@@ -161,9 +238,13 @@ def _quantity(*texts: str) -> Quantity:
     return Quantity.VALUE
 
 
-def _part(sentence: str) -> str:
-    """Return the part without which a sentence says that it works, or with which alone it fails; empty for none."""
-    return next((name for pattern in (*_PART, _ONLY) if (name := _name(pattern.search(sentence)))), "")
+def _search(text: str, patterns: Sequence[tuple[tuple[str, ...], str]]) -> str:
+    """Return the name that the first pattern finds whose words a text has; empty if none does."""
+    lower = text.lower()
+    for words, pattern in patterns:
+        if any(word in lower for word in words) and (name := _name(re.search(pattern, text, re.IGNORECASE))):
+            return name
+    return ""
 
 
 def _name(found: re.Match[str] | None) -> str:
@@ -174,29 +255,44 @@ def _name(found: re.Match[str] | None) -> str:
     return name if is_name else ""
 
 
-def _sides(text: str) -> Iterator[tuple[PairKind, str, str]]:
+def _sides(text: str) -> Iterator[Sides]:
     """Yield the two sides of each kind that a sentence compares: what differs, what works, what fails."""
-    if part := _part(text):
-        yield PairKind.PART, f"without {part}", f"with {part}"
-    if setting := _SET.search(text):
-        name = (setting["setting"] or setting["set"]).replace("`", "")
-        yield PairKind.PART, f"with {name}", f"without {name}"
-    if other := _name(_OTHER.search(text) or _SAME.search(text)):
-        yield PairKind.PROGRAM, f"in {other}", "here"
-    if not _DIFFERS.search(text) and not (_EAGER.search(text) and _WRONG.search(text)):
+    if part := _search(text, _PART):
+        yield Sides(PairKind.PART, f"without {part}", f"with {part}")
+    if setting := _search(text, _SET).replace("`", ""):
+        yield Sides(PairKind.PART, f"with {setting}", f"without {setting}")
+    if other := _search(text, _PROGRAM):
+        yield Sides(PairKind.PROGRAM, f"in {other}", "here")
+    is_eager = _EAGER.search(text)
+    if not _DIFFERS.search(text) and not (is_eager and _WRONG.search(text)):
         return
-    if _COMPILED.search(text) and _EAGER.search(text):
-        yield PairKind.COMPILED, "eager", "compiled"
-    if len(stages := list(dict.fromkeys(found["stage"] for found in _STAGE.finditer(text)))) > 1:
-        yield PairKind.STAGE, f"with ZeRO stage {stages[0]}", f"with ZeRO stage {stages[1]}"
-    if (_ONE.search(text)) and (many := _MANY.search(text)):
-        yield PairKind.RANKS, "with one process", f"with {many[0]}"
-    devices = list(dict.fromkeys(found["device"].lower() for found in _DEVICES.finditer(text)))
-    if len(devices) > 1 and "cpu" in devices:
-        yield PairKind.DEVICE, "on cpu", f"on {next(device for device in devices if device != 'cpu')}"
-    dtypes = list(
-        dict.fromkeys(_SAME_DTYPE.get(name, name) for name in (m["dtype"].lower() for m in _DTYPES.finditer(text)))
-    )
-    if len(dtypes) > 1:
-        first = "fp32" if "fp32" in dtypes else dtypes[0]
-        yield PairKind.DTYPE, f"in {first}", f"in {next(one for one in dtypes if one != first)}"
+    if is_eager and _COMPILED.search(text):
+        yield Sides(PairKind.COMPILED, "eager", "compiled")
+    if (one := _ONE.search(text)) and (many := _MANY.search(text)):
+        yield _ordered(text, PairKind.RANKS, {"with one process": one[0], f"with {many[0]}": many[0]})
+    for kind, words in _NAMED.items():
+        found = {
+            f"{words.before} {words.names.get(name := m[1].lower(), name)}": m[0] for m in words.pattern.finditer(text)
+        }
+        if len(found) > 1 and (kind is not PairKind.DEVICE or "on cpu" in found):
+            yield _ordered(text, kind, dict([*found.items()][:2]))
+
+
+def _ordered(text: str, kind: PairKind, sides: Mapping[str, str]) -> Sides:
+    """Return two sides; that works which is alone in the clause that says so, or not in the one that says it fails.
+
+    Args:
+        text: the sentence.
+        kind: what differs.
+        sides: both sides, and the words of each in the sentence.
+    """
+    for clause in _CLAUSE.split(text):
+        inside = [side for side, words in sides.items() if words in clause]
+        if len(inside) == 1:
+            other = next(side for side in sides if side != inside[0])
+            if re.search(rf"\b{_WORKS}\b", clause, re.IGNORECASE):
+                return Sides(kind, inside[0], other)
+            if _FAILS.search(clause):
+                return Sides(kind, other, inside[0])
+    one, other = sides
+    return Sides(kind, one, other, is_ordered=False)

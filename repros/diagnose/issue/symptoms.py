@@ -15,7 +15,7 @@ from pathlib import Path
 
 from repros.diagnose.issue import needles
 from repros.diagnose.issue.issue import Issue
-from repros.diagnose.issue.needles import needles_of
+from repros.diagnose.issue.needles import Needles, has_needles, needles_of
 from repros.diagnose.messages import family
 from repros.diagnose.messages.family import Cause, read_causes
 from repros.model.cache.snapshot import remember
@@ -41,8 +41,8 @@ class Symptom:
     title: str
     patterns: tuple[str, ...]
     """Regular expressions, whatever the case."""
-    needles: tuple[tuple[str, ...], ...]
-    """For each expression, texts of which every text with a match has one; empty if none are known."""
+    needles: tuple[Needles, ...]
+    """For each expression, groups of texts: every text with a match has one of each."""
     ids: tuple[str, ...]
     """Documented failures that show it."""
     check: str
@@ -64,9 +64,7 @@ class Symptom:
             lower: the text in lower case.
         """
         for pattern, words in zip(self.patterns, self.needles, strict=True):
-            if (not words or any(word in lower for word in words)) and (
-                found := re.search(pattern, text, re.IGNORECASE | re.DOTALL)
-            ):
+            if has_needles(words, lower) and (found := re.search(pattern, text, re.IGNORECASE | re.DOTALL)):
                 return found
         return None
 

@@ -48,7 +48,13 @@ def answer_message(
     first = next((one for one in explanations if one.family and not one.is_consequence), explanations[0])
     causes = report.order(first.causes, first.link.raised.message) if report else first.causes
     likely = [cause for cause in causes if cause.is_likely]
-    certainty = Certainty.LIKELY if likely else Certainty.POSSIBLE if first.family else Certainty.UNKNOWN
+    certainty = (
+        Certainty.LIKELY
+        if likely
+        else Certainty.POSSIBLE
+        if first.family and not first.is_consequence
+        else Certainty.UNKNOWN
+    )
     near = [(one.repro.id, one.repro.title) for one in match.candidates]
     if not near and first.family is None and not first.is_consequence:
         ruled_out = {out.entry.repro.id for out in match.ruled_out}

@@ -89,7 +89,7 @@ def pair_sections(pair: Pair, source: str) -> Iterator[Section]:
         pair: the two sides.
         source: the report's script, whose names the check uses; empty without one.
     """
-    yield Section("apart", (f"works: {pair.works}; fails: {pair.fails}",), most_lines=2)
+    yield Section("apart", (pair.sentence,), most_lines=2)
     if pair.quantity is Quantity.CRASH:
         yield Section("check", (_CRASHES[pair.kind],), most_lines=3, is_whole=True)
     elif check := _check(pair, source):

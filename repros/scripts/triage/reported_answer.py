@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from repros.diagnose.issue.crash import Crash, Frame, last_frames
 from repros.diagnose.issue.numbers import Finding
+from repros.diagnose.issue.pair import Pair
 from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.pair_answer import pair_sections
 from repros.scripts.triage.report import Report
@@ -56,12 +57,18 @@ def answer_reported(answer: Answer, report: Report, before: tuple[Section, ...])
         return replace(answer, title=decided.title, certainty=Certainty.LIKELY, sections=sections)
     crash, pair = report.crash, report.pair
     compared = tuple(pair_sections(pair, report.source)) if pair else tuple(contrast_sections(report))
-    title = f"It works {pair.works}, and fails {pair.fails}" if pair else "No known symptom"
+    title = _compared_title(pair) if pair else "No known symptom"
     if crash:
         title = "It crashes, and the report has no traceback that ends in an error"
         before = (*before, *_reached_sections(crash))
     missing = tuple(_missing_sections(report, crash))
     return replace(answer, title=title, sections=(*before, *compared, *missing))
+
+
+def _compared_title(pair: Pair) -> str:
+    if pair.is_ordered:
+        return f"It works {pair.works}, and fails {pair.fails}"
+    return f"Two runs differ: {pair.sentence}"
 
 
 def finding_sections(finding: Finding) -> Iterator[Section]:

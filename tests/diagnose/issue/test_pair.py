@@ -30,7 +30,14 @@ def read(text: str, title: str = "A question", *, is_crash: bool = False) -> Pai
         ("The eager model and the compiled one differ.", PairKind.COMPILED, "eager", "compiled"),
         ("ZeRO-2 works, ZeRO-3 does not.", PairKind.STAGE, "with ZeRO stage 2", "with ZeRO stage 3"),
         ("On one GPU it works, on 8 GPUs not.", PairKind.RANKS, "with one process", "with 8 GPUs"),
-        ("On MPS the result differs from that of the CPU.", PairKind.DEVICE, "on cpu", "on mps"),
+        ("On MPS the result is wrong, on the CPU it is right.", PairKind.DEVICE, "on cpu", "on mps"),
+        (
+            "With ZeRO-3 it fails, with ZeRO-2 everything works.",
+            PairKind.STAGE,
+            "with ZeRO stage 2",
+            "with ZeRO stage 3",
+        ),
+        ("On cuda it works, on the cpu it crashes.", PairKind.DEVICE, "on cuda", "on cpu"),
         ("In float32 it is fine, in bf16 not.", PairKind.DTYPE, "in fp32", "in bf16"),
     ],
 )
@@ -54,6 +61,13 @@ def test_two_sides(text: str, kind: PairKind, works: str, fails: str) -> None:
 )
 def test_one_side_alone(text: str) -> None:
     assert read(text) is None
+
+
+def test_sides_of_which_neither_is_said_to_work() -> None:
+    found = read("The curves of ZeRO-1 and ZeRO-2 differ.")
+    assert found is not None
+    assert not found.is_ordered
+    assert found.sentence == "ZeRO stage 1 against ZeRO stage 2"
 
 
 @pytest.mark.parametrize(
