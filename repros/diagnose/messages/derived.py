@@ -207,6 +207,15 @@ def _image_tokens(groups: Words, _: str) -> Words:
     return {"surplus": f"{tokens - features} more"} if tokens > features else {"cuts": "cuts"}
 
 
+_INNER = {"OptimizedModule": "_orig_mod"}
+"""The attribute in which a wrapper has the model, if it is not `module`."""
+
+
+def _wrapper(groups: Words, _: str) -> Words:
+    wrapper = groups.get("wrapper")
+    return {"inner": _INNER.get(wrapper, "module")} if wrapper else {}
+
+
 DERIVATIONS: Mapping[str, Derivation] = {
     "broadcast-sizes": Derivation(_broadcast, ("limit",)),
     "cat-sizes": Derivation(_cat, ("off_by_one",)),
@@ -231,6 +240,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
     "loss-batch-sizes": Derivation(_loss_batches, ("ratio",)),
     "loss-target-size": Derivation(_loss_sizes, ("last_one", "class_numbers")),
     "matmul-shapes": Derivation(_matmul, ("flattened",)),
+    "missing-attribute": Derivation(_wrapper, ("inner",)),
     "stack-sizes": Derivation(_stack, ("images",)),
     "state-dict-keys": Derivation(
         compare_keys,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,8 @@ def explain_reported(family: MessageFamily, sentence: str, line: int) -> Explana
     link = ChainLink(Raised("", (), sentence, ()), line, has_traceback=False, has_class=False)
     failure = LogFailure((link,), ())
     words = {"script": DEFAULT_SCRIPT}
+    with contextlib.suppress(KeyError):  # most derivations need the numbers of the message
+        words |= derive(family.name, {}, sentence)
     facts = tuple(_fill_all(family.facts, words))
     causes = tuple(_causes(family, failure, (), words))
     commands = tuple(_fill_all(family.next, words))
@@ -156,7 +159,8 @@ def _pasted_failures(log: Lines, families: Sequence[MessageFamily], start: int) 
             continue
         for family in [family for family in left.values() if family.search("", text) is not None]:
             del left[family.name]
-            link = ChainLink(Raised("", (), text.strip(), ()), number, has_traceback=False, has_class=False)
+            message = text.strip().removeprefix("# ")  # an issue's title
+            link = ChainLink(Raised("", (), message, ()), number, has_traceback=False, has_class=False)
             yield LogFailure((link,), ())
 
 

@@ -363,3 +363,17 @@ def test_the_same_model_compiled_is_named_and_no_other_wrapper(missing: str, une
     assert [word in cause for cause in likely] == [True]
     found = match_log(decode_lines(text.encode()), load())
     assert found.candidates == ()
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "fix"),
+    [
+        ("DistributedDataParallel", "model.module.config"),
+        ("DeepSpeedEngine", "model.module.config"),
+        ("OptimizedModule", "model._orig_mod.config"),
+    ],
+)
+def test_the_fix_names_where_a_wrapper_has_the_model(wrapper: str, fix: str) -> None:
+    message = f"AttributeError: '{wrapper}' object has no attribute 'config'"
+    (found,) = explained(f"Traceback (most recent call last):\n  File 'a.py', line 1, in <module>\n{message}\n")
+    assert found.causes[0].cause.fix.startswith(fix)
