@@ -70,7 +70,7 @@ if child:
 }
 
 
-COLD = ("with backward", "with a function of Python in the graph")
+COLD = ("with backward", "with sys.exit in a hook", "with a function of Python in the graph")
 """Endings of processes that have also imported torch themselves."""
 AS_PYTHON_ENDS = "import __main__, sys\nvars(__main__).update(globals())\nsys.exit()"
 """Takes down what is left, which the warm interpreter leaves out."""

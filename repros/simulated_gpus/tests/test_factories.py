@@ -130,14 +130,14 @@ def test_errors_of_the_runtime_have_their_words(sim: Any) -> None:
     assert not isinstance(sim.cudart().cudaError.success, int)
 
 
-def test_the_seventh_device_exists_when_requested(run_warm: Any) -> None:
+def test_the_seventh_device_exists_when_requested(run_python: Any) -> None:
     script = "import torch; print(torch.zeros(1, device='cuda:6').device)"
-    assert run_warm(script, REPROS_SIM_DEVICES="7").stdout.strip() == "cuda:6"
+    assert run_python(script, REPROS_SIM_DEVICES="7").stdout.strip() == "cuda:6"
 
 
-def test_an_invalid_number_of_devices(run_warm: Any) -> None:
+def test_an_invalid_number_of_devices(run_python: Any) -> None:
     script = "import torch; torch.cuda.device_count()"
-    ended = run_warm(script, REPROS_SIM_DEVICES="many")
+    ended = run_python(script, REPROS_SIM_DEVICES="many")
     assert ended.returncode != 0
     assert "REPROS_SIM_DEVICES must be a number from 1 to 64, not 'many'" in ended.stderr
 

@@ -96,15 +96,16 @@ def test_two_ranks_with_the_doubled_batch_are_equal_to_one(compare: Compare) -> 
 SHARES = TRAIN.parent / "shares.py"
 
 
+@pytest.mark.long(keep=2)  # the first run is repeated for both losses
 @pytest.mark.parametrize(
     ("word", "stage", "notes"),
     [
-        ("loss=whole", None, ["the first run was repeated with 2 times"]),
         (
             "loss=divided",
             "loss",
             ["the loss is 1/2 of the first run's", "all 4 gradients are 1/2 of", "the first run was repeated"],
         ),
+        ("loss=whole", None, ["the first run was repeated with 2 times"]),
         ("batches=by_hand", "batch", ["give the first run 2 times its batch size"]),
     ],
 )
