@@ -11,6 +11,7 @@ from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.user_frames import is_own
 from repros.diagnose.messages import Explanation, explain
+from repros.diagnose.messages.family import MessageFamily, load_families
 from repros.diagnose.messages.json_format import explanations_to_json
 from repros.diagnose.messages.nearest import WordIndex
 from repros.diagnose.messages.text import next_steps, says, unmatched_lines, where
@@ -363,3 +364,14 @@ def test_the_same_model_compiled_is_named_and_no_other_wrapper(missing: str, une
     assert [word in cause for cause in likely] == [True]
     found = match_log(decode_lines(text.encode()), load())
     assert found.candidates == ()
+
+
+def test_of_a_progress_bar_only_what_a_terminal_still_shows_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    search = MessageFamily.search
+    monkeypatch.setattr(MessageFamily, "search", lambda *given: [searched.append(given), search(*given)][1])
+    log = decode_lines(b" 50%| 1/2 [00:01]\r" * 5_000 + b"CUDA out of memory. Tried to allocate 2.00 GiB\n")
+    (found,) = explain((), log)
+    assert found.family is not None
+    assert found.family.area == "memory"
+    assert len(searched) < 100 * len(load_families())
