@@ -20,7 +20,7 @@ STEPS = 3
 
 Dumps = dict[int, Any]
 Kind = Callable[[int, int], Dumps]
-"""Takes the number of ranks and the one that does something else; returns the dumps."""
+"""Takes the world size and the one that does something else; returns the dumps."""
 
 
 def leaves(ranks: int, culprit: int) -> Dumps:

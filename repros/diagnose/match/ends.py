@@ -74,9 +74,9 @@ def find_end(lines: Iterable[tuple[int, str]], before: int | None = None) -> End
     """
     logged = None
     for (number, text), line in zip(lines, unwrap_lines(lines), strict=False):
-        for place, (pattern, *words) in enumerate(_KILLS):
+        for place, (pattern, meaning, check) in enumerate(_KILLS):
             if pattern.search(text) if place < _ANYWHERE else pattern.match(line.text.strip()):
-                return End(number, text.strip(), *words)
+                return End(number, text.strip(), meaning, check)
         is_earlier = before is None or number < before
         if is_earlier and _LEVEL.search(text) and not _OF_A_LAUNCHER.search(text):
             logged = End(number, text.strip(), *_LOGGED, is_kill=False)
