@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import PurePosixPath
 
 from repros.diagnose.match.failures import ChainLink, LogFailure
@@ -20,6 +23,8 @@ MOST_EXPLAINED = 200
 """Failures of one log; more of them are repetitions with other numbers."""
 _MOST_PASTED = 2_000
 """Lines before and after the first exception that are searched for families' words, if no exception is a cause."""
+_MOST_PARTS = 20
+"""The last parts of a line between carriage returns that are searched; a progress bar overwrites millions in a line."""
 _ROOT_CAUSE = "Root Cause (first observed failure)"
 """The line of torchrun's report after which it names the rank."""
 _ROOT_RANK = re.compile(r"rank +: (\d+) \(local_rank")
@@ -152,16 +157,17 @@ def _root_rank(log: Lines) -> str | None:
 def _pasted_failures(log: Lines, families: Sequence[MessageFamily], start: int) -> Iterator[LogFailure]:
     """Yield a failure without a class for each message of a family in lines from `start`, the first of each family."""
     left = {family.name: family for family in families}
-    for number, text in log:
+    for number, parts in groupby(log, key=itemgetter(0)):
         if number >= max(start, 0) + 2 * _MOST_PASTED:
             return
         if number < start:
             continue
-        for family in [family for family in left.values() if family.search("", text) is not None]:
-            del left[family.name]
-            message = text.strip().removeprefix("# ")  # an issue's title
-            link = ChainLink(Raised("", (), message, ()), number, has_traceback=False, has_class=False)
-            yield LogFailure((link,), ())
+        for _, text in deque(parts, maxlen=_MOST_PARTS):
+            for family in [family for family in left.values() if family.search("", text) is not None]:
+                del left[family.name]
+                message = text.strip().removeprefix("# ")  # an issue's title
+                link = ChainLink(Raised("", (), message, ()), number, has_traceback=False, has_class=False)
+                yield LogFailure((link,), ())
 
 
 def _explain(failure: LogFailure, log: Lines, families: Sequence[MessageFamily], root: str | None) -> Explanation:

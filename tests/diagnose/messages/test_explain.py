@@ -11,6 +11,7 @@ from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.user_frames import is_own
 from repros.diagnose.messages import Explanation, explain
+from repros.diagnose.messages.family import MessageFamily, load_families
 from repros.diagnose.messages.json_format import explanations_to_json
 from repros.diagnose.messages.nearest import WordIndex
 from repros.diagnose.messages.text import next_steps, says, unmatched_lines, where
@@ -377,3 +378,14 @@ def test_the_fix_names_where_a_wrapper_has_the_model(wrapper: str, fix: str) -> 
     message = f"AttributeError: '{wrapper}' object has no attribute 'config'"
     (found,) = explained(f"Traceback (most recent call last):\n  File 'a.py', line 1, in <module>\n{message}\n")
     assert found.causes[0].cause.fix.startswith(fix)
+
+
+def test_of_a_progress_bar_only_what_a_terminal_still_shows_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    search = MessageFamily.search
+    monkeypatch.setattr(MessageFamily, "search", lambda *given: [searched.append(given), search(*given)][1])
+    log = decode_lines(b" 50%| 1/2 [00:01]\r" * 5_000 + b"CUDA out of memory. Tried to allocate 2.00 GiB\n")
+    (found,) = explain((), log)
+    assert found.family is not None
+    assert found.family.area == "memory"
+    assert len(searched) < 100 * len(load_families())
