@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FIRST, AGAIN = (Path(__file__).with_name(name) for name in ("unseen.toml", "unseen_again.toml"))
+FIRST, AGAIN, THIRD = (
+    Path(__file__).with_name(name) for name in ("unseen.toml", "unseen_again.toml", "unseen_third.toml")
+)
 
 
 @dataclass(frozen=True)
@@ -58,22 +60,25 @@ def read_unseen(file: Path) -> tuple[UnseenReport, ...]:
 
 
 def table() -> str:
-    """Return how many of the reports of both samples had a useful answer."""
-    return f"{_first_table()}\n{_table_again()}"
+    """Return how many of the reports of each sample had a useful answer."""
+    again = _further_table(AGAIN, "With these and more families and symptoms", "with the reporters' own words")
+    third = _further_table(
+        THIRD, "With what a report's own words, numbers and pairs exclude or say", "with texts that the reader restated"
+    )
+    return f"{_first_table()}\n{again}\n{third}"
 
 
-def _table_again() -> str:
-    reports = read_unseen(AGAIN)
+def _further_table(file: Path, reason: str, texts: str) -> str:
+    reports = read_unseen(file)
     shown = [report for report in reports if report.shown != "no"]
     unknown = [report for report in shown if not report.named]
     decided = sum(bool(report.first.decides) for report in shown)
     useful = _useful_first(shown)
     sentences = (
-        f"With these and more families and symptoms, {len(reports)} further reports were drawn and judged in the same"
-        f" way, with the reporters' own words. Of the {len(shown)} that could be shown {useful} had a useful answer"
+        f"{reason}, {len(reports)} further reports were drawn and judged in the same way, {texts}. Of the {len(shown)} that could be shown {useful} had a useful answer"
         f" ({useful / len(shown):.0%}), {decided} of them an id, a check or a release that decides; of the"
         f" {len(unknown)} that this repository does not cite {_useful_first(unknown)} were useful. No wrong answer was"
-        " certain. They are in `tests/sampled/unseen_again.toml`."
+        f" certain. They are in `tests/sampled/{file.name}`."
     )
     rows = ["| Answer | reports | useful | right |", "|---|--:|--:|--:|"]
     for kind in (*sorted({report.first.kind for report in reports}), ""):
