@@ -75,7 +75,8 @@ def _further_table(file: Path, reason: str, texts: str) -> str:
     decided = sum(bool(report.first.decides) for report in shown)
     useful = _useful_first(shown)
     sentences = (
-        f"{reason}, {len(reports)} further reports were drawn and judged in the same way, {texts}. Of the {len(shown)} that could be shown {useful} had a useful answer"
+        f"{reason}, {len(reports)} further reports were drawn and judged in the same way, {texts}. Of the"
+        f" {len(shown)} that could be shown {useful} had a useful answer"
         f" ({useful / len(shown):.0%}), {decided} of them an id, a check or a release that decides; of the"
         f" {len(unknown)} that this repository does not cite {_useful_first(unknown)} were useful. No wrong answer was"
         f" certain. They are in `tests/sampled/{file.name}`."
