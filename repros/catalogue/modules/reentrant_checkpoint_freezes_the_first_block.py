@@ -39,12 +39,6 @@
 # [tool.repro.variants.in_train_mode]
 # outcome = "fails"
 # about = "train() and requires_grad_(True) of all parameters before"
-#
-# [tool.repro.variants.alone]
-# outcome = "fails"
-# about = "nothing behind the checkpoint: the loss has no graph"
-# raises = "RuntimeError"
-# match = "element 0 of tensors does not require grad and does not have a grad_fn"
 # ///
 """The first checkpointed block of a network stays as it was initialised, and the layers behind it learn.
 
@@ -90,11 +84,7 @@ def in_train_mode(first, head, images):
     return failing(first, head, images)
 
 
-def alone(first, head, images):
-    return checkpoint(first, images, use_reentrant=True)
-
-
-VARIANTS = {v.__name__: v for v in (failing, fixed, input_requires_grad, in_train_mode, alone)}
+VARIANTS = {v.__name__: v for v in (failing, fixed, input_requires_grad, in_train_mode)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):
