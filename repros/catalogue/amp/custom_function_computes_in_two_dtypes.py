@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.4"]
 #
 # [tool.repro]
-# id = "RPR-8721"
+# id = "RPR-0193"
 # title = "Under autocast a custom autograd function computes forward and backward in two dtypes"
 # kind = "by design"
 # documented = "https://pytorch.org/docs/stable/notes/amp_examples.html"

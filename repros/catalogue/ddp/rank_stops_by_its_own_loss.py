@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-5218"
+# id = "RPR-0183"
 # title = "A rank that stops early by its own loss leaves the others waiting in DDP"
 # kind = "misuse"
 # documented = "https://pytorch.org/docs/stable/notes/ddp.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-8679"
+# id = "RPR-0192"
 # title = "A rank with fewer batches ends its epoch, and the others wait in DDP for ever"
 # kind = "limitation"
 # documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.6"]
 #
 # [tool.repro]
-# id = "RPR-7619"
+# id = "RPR-0188"
 # title = "torch's clip_grad_norm_ clips each shard of FSDP1 by a norm of its own"
 # kind = "misuse"
 # documented = "https://pytorch.org/docs/stable/fsdp.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.6"]
 #
 # [tool.repro]
-# id = "RPR-7144"
+# id = "RPR-0187"
 # title = "FSDP1 refuses a block with frozen and trained parameters"
 # kind = "by design"
 # documented = "https://pytorch.org/docs/stable/fsdp.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-7825"
+# id = "RPR-0189"
 # title = "enable_grad in a validation, test or prediction gives no gradients in Lightning"
 # kind = "by design"
 # documented = "https://lightning.ai/docs/pytorch/stable/common/trainer.html"

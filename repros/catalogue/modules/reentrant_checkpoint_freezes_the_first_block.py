@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-5388"
+# id = "RPR-0184"
 # title = "A reentrant checkpoint on inputs without gradients trains nothing in it"
 # kind = "limitation"
 # documented = "https://pytorch.org/docs/stable/checkpoint.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-6146"
+# id = "RPR-0186"
 # title = "An in-place ReLU at the start of a residual branch changes what the shortcut adds"
 # kind = "misuse"
 # documented = "https://pytorch.org/docs/stable/generated/torch.nn.ReLU.html"

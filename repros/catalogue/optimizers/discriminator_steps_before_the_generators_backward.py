@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-8126"
+# id = "RPR-0190"
 # title = "A GAN's discriminator steps between a forward through it and the generator's backward"
 # kind = "by design"
 # documented = "https://pytorch.org/docs/stable/notes/autograd.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-5715"
+# id = "RPR-0185"
 # title = "The first step after a resume fails: a moment has another parameter's shape"
 # kind = "limitation"
 # documented = "https://pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-8896"
+# id = "RPR-0194"
 # title = "Accumulated micro-batches average their means, whatever number of tokens they have"
 # kind = "misuse"
 # documented = "https://huggingface.co/blog/gradient_accumulation"

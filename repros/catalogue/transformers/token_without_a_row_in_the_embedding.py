@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0", "transformers>=4.39"]
 #
 # [tool.repro]
-# id = "RPR-8403"
+# id = "RPR-0191"
 # title = "A token that was added to the tokenizer has no row in the model's embedding"
 # kind = "misuse"
 # documented = "https://huggingface.co/docs/transformers/main_classes/tokenizer"
