@@ -50,6 +50,8 @@ Fix: make the decision a common one: reduce the value that it depends on, or bro
 round, before the branch. A value that all ranks have computed from the same reduced metric needs no more.
 
 Apart: RPR-0104 is the same for callbacks of Lightning, RPR-0025 for steps that one rank skips.
+
+Watch: `ranks_wait_apart` finds it, whatever the cause is, and so cannot name it.
 """
 
 import os

@@ -54,6 +54,8 @@ its loss by itself fails under it. It divides the gradients by the number of all
 DistributedSampler never parts them.
 
 Apart: lightning and accelerate have rules of their own for uneven loaders. RPR-0071 is what happens to the mean.
+
+Watch: `ranks_wait_apart` finds it, whatever the cause is, and so cannot name it.
 """
 
 import os
