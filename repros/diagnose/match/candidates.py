@@ -52,17 +52,18 @@ class Candidate:
     """The other repros with the symptom of its best occurrence, of which the log has neither a call nor a word."""
 
     @property
-    def sort_key(self) -> tuple[int, int, bool, int, int, bool, str]:
+    def sort_key(self) -> tuple[int, bool, int, bool, int, int, bool, str]:
         """More certain first, then longer matched text, more words, affected versions, and usual causes.
 
-        Versions that are not affected come last whatever the words.
+        Versions that are not affected come last whatever the words, and a failure of a library that the log does not
+        name comes after all that need none.
         """
         certainty = list(Confidence).index(self.confidence)
         length = len(self.occurrences[0].match.matched_text)
         state = self.affected.state
         is_unusual = not self.occurrences[0].hints.usual_cause
         is_unaffected = state is AffectedState.NOT_AFFECTED
-        return (certainty, -length, is_unaffected, -self.words, state.order, is_unusual, self.repro.id)
+        return (certainty, self.lacks_packages, -length, is_unaffected, -self.words, state.order, is_unusual, self.repro.id)
 
 
 def find_candidates(
