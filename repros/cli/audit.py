@@ -16,7 +16,6 @@ from repros.advise.audit.ignore import Ignore, find_pyproject, index_ignores, re
 from repros.advise.audit.reach import read_code
 from repros.advise.audit.report import FailOn, Policy, build_report
 from repros.advise.audit.sources import DEFAULT_FILES, find_source, read_piped, read_source
-from repros.advise.audit.sources.environment import environment_subject
 from repros.advise.audit.subject import Subject
 from repros.cli.shared.example import example
 from repros.cli.shared.inputs import choose_interpreter, load_catalogue
@@ -141,6 +140,7 @@ def read_subject(file: Path | None, python: Path | None, catalogue: Catalogue) -
         ReprosError: they cannot be read.
     """
     if python is not None:
+        from repros.advise.audit.sources.environment import environment_subject  # noqa: PLC0415 - reads metadata
         from repros.engine.probe import probe  # noqa: PLC0415 - files need no engine
 
         executable = choose_interpreter(python)

@@ -63,7 +63,16 @@ class Candidate:
         state = self.affected.state
         is_unusual = not self.occurrences[0].hints.usual_cause
         is_unaffected = state is AffectedState.NOT_AFFECTED
-        return (certainty, self.lacks_packages, -length, is_unaffected, -self.words, state.order, is_unusual, self.repro.id)
+        return (
+            certainty,
+            self.lacks_packages,
+            -length,
+            is_unaffected,
+            -self.words,
+            state.order,
+            is_unusual,
+            self.repro.id,
+        )
 
 
 def find_candidates(
