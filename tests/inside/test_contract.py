@@ -31,9 +31,12 @@ OWN = {
     "cli/main.py": "REPROS_COMPLETE",
     "engine/environments/builds.py": "REPROS_CPU_INDEX",
     "engine/launch/reaper.py": "REPROS_RUNNER",
+    "cli/shared/options.py": "REPROS_WEAK_SANDBOX",
+    "scripts/doctor/targets.py": "REPROS_DOCTOR_TOKEN",
 }
 """What does not reach the inside, and that of a program that may import nothing of this project."""
 MESSAGES = {
+    ("diagnose/watch/inside/site/sitecustomize.py", "REPROS_WATCH"),
     ("cli/shared/options.py", "REPROS_CATALOGUE"),
     ("cli/new.py", "REPROS_CATALOGUE"),
     ("cli/bisect.py", "REPROS_JOBS"),  # an option of several commands

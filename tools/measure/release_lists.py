@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from packaging.version import Version
 
-from repros.diagnose.issue.release_lists import FILE, PACKAGES
+from repros.diagnose.messages.release_lists import FILE, PACKAGES
 from repros.engine.environments.index import version_of
 from repros.engine.environments.releases import fetch_files
 from repros.text.wording import wrap

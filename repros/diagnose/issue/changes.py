@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from repros.diagnose.issue.issue import Issue
 from repros.diagnose.issue.mentions import MAIN, MENTION, Mention, Sentence, find_mentions, plain_version
-from repros.diagnose.issue.release_lists import first_release, last_release, release_before
+from repros.diagnose.messages.release_lists import first_release, last_release, release_before
 
 _IN = r"(?:with|in|on|under|using|for|at|until|up to|through|by|when using|version|of)"
 _WORKS = (

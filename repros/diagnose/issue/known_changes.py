@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from repros.diagnose.issue.changes import ReleaseChange
-from repros.diagnose.issue.release_lists import release_before
+from repros.diagnose.messages.release_lists import release_before
 
 FILE = Path(__file__).with_name("known_changes.toml")
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from repros.diagnose.issue.release_lists import PACKAGES, is_listed, release_before
+from repros.diagnose.messages.release_lists import PACKAGES, is_listed, release_before
 from repros.model.packages import canonical_name
 
 MAIN = "main"

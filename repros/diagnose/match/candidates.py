@@ -52,27 +52,17 @@ class Candidate:
     """The other repros with the symptom of its best occurrence, of which the log has neither a call nor a word."""
 
     @property
-    def sort_key(self) -> tuple[int, bool, int, bool, int, int, bool, str]:
+    def sort_key(self) -> tuple[int, int, bool, int, int, bool, str]:
         """More certain first, then longer matched text, more words, affected versions, and usual causes.
 
-        Versions that are not affected come last whatever the words, and a failure of a library that the log does not
-        name comes after all that need none.
+        Versions that are not affected come last whatever the words.
         """
         certainty = list(Confidence).index(self.confidence)
         length = len(self.occurrences[0].match.matched_text)
         state = self.affected.state
         is_unusual = not self.occurrences[0].hints.usual_cause
         is_unaffected = state is AffectedState.NOT_AFFECTED
-        return (
-            certainty,
-            self.lacks_packages,
-            -length,
-            is_unaffected,
-            -self.words,
-            state.order,
-            is_unusual,
-            self.repro.id,
-        )
+        return (certainty, -length, is_unaffected, -self.words, state.order, is_unusual, self.repro.id)
 
 
 def find_candidates(
@@ -161,7 +151,8 @@ def _is_supported(occurrence: Occurrence, log_words: frozenset[str]) -> bool:
     match = occurrence.match
     if occurrence.agrees_by_chance:
         return bool(occurrence.evidence) or occurrence.in_own_script
-    needs_support = match.is_common or (match.is_symptom and occurrence.hints.needs_more)
+    is_of_others = match.is_symptom or occurrence.hints.torch_message
+    needs_support = match.is_common or (is_of_others and occurrence.hints.needs_more)
     has_words = not occurrence.names_frames and _count_words(occurrence, log_words) > 0
     return not needs_support or bool(occurrence.evidence) or has_words
 

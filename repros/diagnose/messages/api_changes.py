@@ -15,8 +15,8 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from repros.diagnose.issue.release_lists import releases_between
 from repros.diagnose.match.versions import find_versions
+from repros.diagnose.messages.release_lists import releases_between
 
 FOLDER = Path(__file__).parent / "api_names"
 _REPLACEMENTS = Path(__file__).parent / "api_replacements.toml"

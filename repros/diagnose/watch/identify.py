@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from repros.diagnose.match import AffectedState, Confidence
 from repros.diagnose.match.affected import check_affected
 from repros.diagnose.watch.finding import Finding
-from repros.model import ExpectedOutcome, Repro, Variant
+from repros.model import Ending, ExpectedOutcome, Repro, Variant
 
 CRASH = "crash"
 """The check of an exception that ended the program."""
@@ -49,12 +49,14 @@ def checks_of(repro: Repro, variant: Variant) -> tuple[str, ...]:
     """Return the checks that are documented to find a variant.
 
     Those in its own header, those of its repro if it fails silently, `crash` if it raises anything but its script's own
-    assert.
+    assert. A hang raises nothing.
     """
     if variant.outcome is not ExpectedOutcome.FAILS or variant.finds != repro.finds:
         return variant.finds
     is_silent = repro.silent and variant.signature.raises in {None, "AssertionError"}
-    return repro.finds if is_silent else (CRASH,)
+    ends = variant.signature.ends
+    is_hang = ends is not None and ends.ending is Ending.TIMED_OUT
+    return repro.finds if is_silent or is_hang else (CRASH,)
 
 
 def _variants(repro: Repro, check: str) -> tuple[Variant, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from repros.diagnose.issue.changes import ReleaseChange, find_change
 from repros.diagnose.issue.known_changes import find_known_changes, stated_change
-from repros.diagnose.issue.release_lists import releases_between
+from repros.diagnose.messages.release_lists import releases_between
 from repros.model import Repro
 from repros.model.affected import affected_text
 from repros.scripts.triage.answer import Section

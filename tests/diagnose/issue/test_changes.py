@@ -10,7 +10,7 @@ from packaging.version import Version
 from repros.diagnose.issue import read_issue
 from repros.diagnose.issue.changes import ReleaseChange, find_change
 from repros.diagnose.issue.known_changes import find_known_changes, load_known_changes, stated_change
-from repros.diagnose.issue.release_lists import (
+from repros.diagnose.messages.release_lists import (
     FILE,
     PACKAGES,
     first_release,
