@@ -383,7 +383,12 @@ def test_the_fix_names_where_a_wrapper_has_the_model(wrapper: str, fix: str) -> 
 def test_of_a_progress_bar_only_what_a_terminal_still_shows_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     searched = []
     search = MessageFamily.search
-    monkeypatch.setattr(MessageFamily, "search", lambda *given: [searched.append(given), search(*given)][1])
+
+    def counted(family: MessageFamily, name: str, message: str) -> dict[str, str] | None:
+        searched.append(message)
+        return search(family, name, message)
+
+    monkeypatch.setattr(MessageFamily, "search", counted)
     log = decode_lines(b" 50%| 1/2 [00:01]\r" * 5_000 + b"CUDA out of memory. Tried to allocate 2.00 GiB\n")
     (found,) = explain((), log)
     assert found.family is not None
