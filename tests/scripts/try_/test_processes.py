@@ -223,7 +223,7 @@ GROWS = """
 import ctypes, time
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p
-size, private, anonymous, grows_down = 400 << 20, 2, 32, 256
+size, private, anonymous, grows_down = 300 << 20, 2, 32, 256
 start = libc.mmap(None, ctypes.c_size_t(size), 3, private | anonymous | grows_down, -1, 0)
 for _ in range(4):
     ctypes.memset(start, 1, size)
@@ -233,6 +233,7 @@ for _ in range(4):
 
 @needs_processes
 def test_memory_that_grows_like_a_stack_has_a_limit(try_here: Try, write: Write) -> None:
+    """It is more than --memory, and less than the cgroup's limit, which is twice as large."""
     write("grow.py", GROWS)
     found = try_here("grow.py", "--memory", "200MB", "--json", "--no-watch").stack
     assert (found["status"], found["signature"]) == ("signal", "signal SIGKILL")
