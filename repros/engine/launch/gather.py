@@ -143,7 +143,7 @@ def _recorded(folder: Path, report_damage: Callable[[str], None] = lambda _: Non
     recorded, left = dict[int, Events](), _MOST_OF_RUN
     for pid in pids[:_MOST_PROCESSES]:
         head, end = _read_events(folder, pid, min(_MOST_READ, left), report_damage)
-        left -= len(head) + len(end)
+        left = max(0, left - len(head) - len(end))
         recorded[pid] = _events(head + end, f"processes/{pid}/events.jsonl", report_damage)
     return recorded
 

@@ -58,7 +58,7 @@ def read(folder: Path, files: Iterable[Path]) -> Iterator[bytes]:
     for file in files:
         with contextlib.suppress(OSError):
             head, tail, left_out = untrusted.read_ends(folder, file, min(CAP, left))
-            left -= len(head) + len(tail)
+            left = max(0, left - len(head) - len(tail))
             yield head + (_left_out(left_out) if left_out else b"") + tail
 
 

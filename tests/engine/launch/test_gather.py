@@ -252,6 +252,16 @@ def test_the_end_of_many_events_is_read(size: float, tmp_path: Path, monkeypatch
     assert (rank.rank, rank.ending) == (0 if size > 2 else 3, Ending.RETURNED)
 
 
+def test_processes_with_many_events_leave_the_others_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process brings its beginning and its end, which together are more than the run has left."""
+    monkeypatch.setattr(gathering, "_MOST_READ", 10_000)
+    monkeypatch.setattr(gathering, "_MOST_OF_RUN", 20_000)
+    filler = [event("other", text="x" * 100)] * 1_000
+    processes = {pid: [start(), *filler, event("finished", 3.0)] for pid in (11, 12)}
+    found = observed(tmp_path, {MAIN: [start(), event("finished", 3.0)], **processes, 13: [start()]})
+    assert [process.pid for process in found] == [MAIN, 11]
+
+
 def test_what_a_rank_records_once_its_leader_ends_it_is_no_failure_of_its_own(tmp_path: Path) -> None:
     leader = [start(role="leader"), event("stopped", 4.0, child=11)]
     late, early = event("raised", 4.1, chain=CHAIN), event("raised", 3.9, chain=CHAIN)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from repros.engine.launch import logs
 
 
@@ -51,3 +53,12 @@ def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
 def test_a_folder_without_logs_is_not_an_error(tmp_path: Path) -> None:
     logs.trim(tmp_path)
     logs.compact(tmp_path)
+
+
+def test_logs_that_are_together_too_long_are_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "CAP", 1_000)
+    monkeypatch.setattr(logs, "_MOST_OF_RUN", 2_500)
+    files = [tmp_path / f"{number}.log" for number in range(4)]
+    for file in files:
+        file.write_bytes(b"x" * 5_000)
+    assert [len(text) > 1_000 for text in logs.read(tmp_path, files)] == [True, True, False, False]
