@@ -81,7 +81,7 @@ class Gathered:
     """What was skipped, and why: `processes/12/events.jsonl (2 lines that are no events)`."""
 
 
-def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> Gathered:
+def gather(folder: Path, timeline: Timeline, main: int, main_status: int, *, is_trusted: bool = True) -> Gathered:
     """Return the processes of a run, and the records that were skipped.
 
     Args:
@@ -89,6 +89,7 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> Gat
         timeline: what the engine did and when.
         main: the main process's pid.
         main_status: its `returncode`: negative for a signal.
+        is_trusted: whether its processes record nothing but what happened to them.
     """
     damaged = list[str]()
     recorded = _recorded(folder, damaged.append)
@@ -106,6 +107,11 @@ def gather(folder: Path, timeline: Timeline, main: int, main_status: int) -> Gat
         if trace is None:
             continue
         status = main_status if trace.pid == main else statuses.get(pid)
+        if not is_trusted and status == -signal.SIGKILL and trace.pid not in timeline.stopped:
+            # By a limit: it cannot know of that, whatever it has recorded of its end before.
+            trace = replace(trace, interrupted=None, finished=None, exit=None)
+        elif not _may_be_interrupted(trace, status, is_trusted=is_trusted):
+            trace = replace(trace, interrupted=None)
         log = folder / "main.log" if trace.pid == main else folder / "processes" / str(pid) / "log.txt"
         text = read_from(folder, pid, timeline.stacks_begin.get(pid, 0))
         used = 0.0 if pid in statuses else trace.processor
@@ -235,7 +241,7 @@ def _ending(trace: Trace, status: int | None, timeline: Timeline, stacks: str) -
         for event in (trace.raised, trace.finished, trace.exit, trace.interrupted)
     )
     is_first = interrupted and all(interrupted["time"] < event["time"] for event in (raised, finished) if event)
-    if interrupted and is_first and not _is_of_script(status):
+    if interrupted and is_first:
         return interrupted["time"], {"ending": Ending.SIGNALLED, "signal": interrupted["signal"]}
     if raised is not None:
         return raised["time"], {"ending": Ending.RAISED, "chain": _chain(raised)}
@@ -256,9 +262,18 @@ def _ending(trace: Trace, status: int | None, timeline: Timeline, stacks: str) -
     return None, _ending_without_event(status, stacks)
 
 
-def _is_of_script(status: int | None) -> bool:
-    """Return whether an exit code is one that neither an interruption, nor a launcher or shell that saw one, gives."""
-    return status is not None and 1 < status < _OF_SIGNALS
+def _may_be_interrupted(trace: Trace, status: int | None, *, is_trusted: bool) -> bool:
+    """Return whether a wait status allows the interruption that a process has recorded.
+
+    A trusted process may have ended with 0, as a library does that takes an interruption for a wish to stop early, or
+    with the SIGKILL of a launcher whose SIGTERM it outlived. From an untrusted one, these are the ends that it had, and
+    the interruption is a claim.
+    """
+    if trace.interrupted is None or status is None:
+        return True
+    number = signal.Signals[trace.interrupted["signal"]]
+    ends = {1, -number, _OF_SIGNALS + number}  # 1: from a launcher that saw it, or a library
+    return status in ends or (is_trusted and not 1 < status < _OF_SIGNALS)
 
 
 def _code(left: Mapping[str, Any], status: int | None) -> int | None:

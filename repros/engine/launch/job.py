@@ -34,6 +34,8 @@ class Job:
     """The working folder, deleted after the run; None: a new temporary folder."""
     output_folders: tuple[str, ...] = ()
     """Folders to make in the run's folder before the start, into which the program writes."""
+    is_trusted: bool = True
+    """Whether its processes record nothing but what happened to them; an untrusted script may write any record."""
     expects_hang: bool = False
     """Whether to look for a deadlock of its ranks before the deadline."""
     modules: tuple[str, ...] = ()

@@ -58,7 +58,8 @@ def run(job: Job, folder: Path, start: Start, launch: Launch, stop: threading.Ev
     try:
         reaper.of_this_runner.add_run(folders.workdir)
         timeline, main, leftovers = _run(job, folders, start, stop)
-        gathered = gather(folder, timeline, job.main_pid or main.pid, main.returncode)
+        pid = job.main_pid or main.pid
+        gathered = gather(folder, timeline, pid, main.returncode, is_trusted=job.is_trusted)
         _refuse_full_disk(folder)
     except OSError as error:
         return broken("interrupted" if stop.is_set() else f"the engine failed: {error}")

@@ -121,6 +121,7 @@ def make_job(
         device=device_of(task),
         workdir=workdir,
         output_folders=(WATCH,) if options.watch else (),
+        is_trusted=False,
         expects_hang=options.ranks > 1,
         modules=tuple(modules),
         name=environment.name,

@@ -124,6 +124,37 @@ def test_the_ending_of_the_main_process(
     assert gathered(tmp_path, {MAIN: events}, status) == [ending]
 
 
+@pytest.mark.parametrize(
+    ("events", "status", "ending"),
+    [
+        ([INTERRUPT, event("finished", 3.0)], 0, (Ending.RETURNED, None)),
+        ([INTERRUPT, event("exit", 3.0, code=0)], 0, (Ending.RETURNED, None)),
+        ([TERM], 0, (Ending.EXITED, None)),
+        ([TERM], -9, (Ending.SIGNALLED, "SIGKILL")),
+        ([event("finished")], -9, (Ending.SIGNALLED, "SIGKILL")),
+        ([event("exit", code=0)], -9, (Ending.SIGNALLED, "SIGKILL")),
+        ([TERM], -11, (Ending.SIGNALLED, "SIGSEGV")),
+        ([INTERRUPT], 143, (Ending.EXITED, None)),
+        ([event("finished")], -6, (Ending.RETURNED, None)),
+        # what agrees with the status is believed
+        *(([INTERRUPT], status, (Ending.SIGNALLED, "SIGINT")) for status in (1, -2, 130)),
+    ],
+)
+def test_the_status_of_an_untrusted_process_wins_over_its_records(
+    events: list[Any], status: int, ending: tuple[Ending, str | None], tmp_path: Path
+) -> None:
+    observed(tmp_path, {MAIN: [start(), *events]})
+    found = gather(tmp_path, Timeline(started=0.5, main_ended=9.0), MAIN, status, is_trusted=False).processes
+    assert [(process.ending, process.signal) for process in found] == [ending]
+
+
+def test_an_untrusted_process_that_the_engine_killed_has_ended_before_as_it_says(tmp_path: Path) -> None:
+    observed(tmp_path, {MAIN: [start(), event("finished")]})
+    timeline = Timeline(started=0.5, deadline=9.0, cutoff=9.0, stopped={MAIN})
+    (found,) = gather(tmp_path, timeline, MAIN, -9, is_trusted=False).processes
+    assert found.ending is Ending.RETURNED
+
+
 RANK: dict[str, Any] = {"role": "rank", "rank": 1}
 FATAL = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n"
 

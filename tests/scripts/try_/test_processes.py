@@ -163,15 +163,24 @@ events = [
 with open(os.path.join(own, "events.jsonl"), "a") as file:
     for event in events:
         file.write(json.dumps({**event, "time": time.monotonic(), "pid": os.getpid()}) + "\\n")
-os._exit(7)
 """
 
 
 @needs_processes
-def test_an_exit_code_of_its_own_wins_over_what_a_script_says_of_itself(try_here: Try, write: Write) -> None:
-    write("forge.py", FORGES)
+@pytest.mark.parametrize(
+    ("end", "status", "signature"),
+    [
+        ("os._exit(7)", "exit", "exit 7"),
+        ("os.kill(os.getpid(), 9)", "signal", "signal SIGKILL"),
+        ("events.clear()", "clean", None),
+    ],
+)
+def test_how_a_script_ended_wins_over_what_it_says_of_itself(
+    end: str, status: str, signature: str | None, try_here: Try, write: Write
+) -> None:
+    write("forge.py", FORGES + end)
     found = try_here("forge.py", "--json", "--no-watch").stack
-    assert (found["status"], found["signature"], found["ranks"]) == ("exit", "exit 7", found["ranks"][:1])
+    assert (found["status"], found["signature"], found["ranks"]) == (status, signature, found["ranks"][:1])
 
 
 CHAIN = """
