@@ -12,7 +12,8 @@ a daemon started by a double fork. The runner sends the sessions of its running 
 cleared their environment. A process that did both, left the session and cleared its environment, escapes. Without
 `/proc` (macOS) the reaper cannot read environments and ends only the process groups of those sessions.
 
-The program is this module. It uses the standard library only and starts in 20 ms from any interpreter.
+The program is this module, which loads `removal.py` by its path. It uses the standard library only and starts in 20 ms
+from any interpreter.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import atexit
 import contextlib
 import json
 import os
-import shutil
+import runpy
 import signal
 import subprocess
 import sys
@@ -148,9 +149,11 @@ def main(token: str) -> None:
             runs[workdir] = session
     sessions = {session for session in runs.values() if session}
     end(token, sessions, empty_searches=1 if is_clean_exit else _EMPTY_SEARCHES)
-    for workdir in runs:
-        with contextlib.suppress(RecursionError):  # a script made a folder for each level of it
-            shutil.rmtree(workdir, ignore_errors=True)
+    if runs:
+        # By its file: this program has no package.
+        remove_tree = runpy.run_path(str(Path(__file__).with_name("removal.py")))["remove_tree"]
+        for workdir in runs:
+            remove_tree(Path(workdir))
 
 
 def end(token: str, sessions: Iterable[int], empty_searches: int = _EMPTY_SEARCHES) -> None:
