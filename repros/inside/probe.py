@@ -16,10 +16,16 @@ from typing import Any
 
 
 def _named_distributions() -> Iterator[tuple[str, Any]]:
-    """Yield the distributions whose metadata can be read, with their names; a damaged file may not even be text."""
+    """Yield the distributions whose metadata can be read, with their names; a damaged file may not even be text.
+
+    pip renames what it removes, such as `torch-2.4.0.dist-info` to `~orch-2.4.0.dist-info`, and leaves it there if it
+    is interrupted. `importlib.metadata` lists that folder, too, with the name `torch`.
+    """
     import importlib.metadata
 
     for distribution in importlib.metadata.distributions():
+        if os.path.basename(str(getattr(distribution, "_path", ""))).startswith("~"):
+            continue
         name = None
         with contextlib.suppress(Exception):
             name = distribution.metadata["Name"]

@@ -112,3 +112,18 @@ def test_metadata_that_are_no_text_cost_their_own_package_alone(two_torches: tup
     damaged.mkdir()
     (damaged / "METADATA").write_bytes(b"\x97 is no UTF-8")
     assert probe(python, sim=False).versions == {"torch": "2.13.0+cpu"}
+
+
+def test_what_an_interrupted_removal_left_is_not_installed(two_torches: tuple[Path, Path], tmp_path: Path) -> None:
+    """In the order of the folder, in which the leftover comes first."""
+    python, _ = two_torches
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    left = site / "~orch-2.0.0.dist-info"
+    left.mkdir()
+    (left / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.0.0\n")
+    assert probe(python, sim=False).versions == {"torch": "2.13.0+cpu"}
+    (site / "torch-2.13.0+cpu.dist-info").rename(site / "~~rch-2.13.0+cpu.dist-info")
+    (site / "torch.py").unlink()
+    with pytest.raises(ProbeError) as refused:
+        probe(python, sim=False)
+    assert "torch is not installed there" in str(refused.value)
