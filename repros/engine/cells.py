@@ -93,8 +93,8 @@ def run_cell_with_port(
     """Run a cell as :func:`run_cell` does, and once more, below the folder `again`, if its port was taken.
 
     The port of the rendezvous is chosen at the start of the cell, and rank 0 listens on it seconds later. Until then
-    Linux may assign it to any connection of another process, which is no evidence about the documented failure. If the
-    second run loses its port, too, the verdict stays `infra`.
+    another process may take it, which is no evidence about the documented failure. If the second run loses its port,
+    too, the verdict stays `infra`.
     """
     result = run_cell(item, runs, stop, servers, repeat)
     is_stopped = stop is not None and stop.is_set()

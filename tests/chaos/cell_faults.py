@@ -16,7 +16,7 @@ from pathlib import Path
 from repros.engine import record
 from repros.engine.cells import observe
 from repros.engine.judge import judge
-from repros.engine.launch import environ
+from repros.engine.launch import ports
 from repros.model import CellResult, Verdict
 from tests.chaos.fake_environment import cell
 from tests.chaos.leaks import Violation
@@ -209,7 +209,7 @@ def _occupied_port(answer: bytes | None) -> Iterator[int]:
 
 
 _of_this_thread = threading.local()
-_free_port = environ._free_port
+_free_port = ports.free_port
 
 
 def _port_of_this_thread() -> int:
@@ -220,7 +220,7 @@ def _port_of_this_thread() -> int:
 @contextlib.contextmanager
 def _rendezvous_on(port: int) -> Iterator[None]:
     """Make the engine choose this port for the cells of this thread."""
-    environ._free_port = _port_of_this_thread
+    ports.free_port = _port_of_this_thread
     _of_this_thread.port = port
     try:
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 
 from repros.engine import record
 from repros.engine.environments import drop
+from repros.engine.launch.ports import free_port
 from repros.engine.stacks import stack
 from repros.model.settings import CatalogueLocations
 from tests.chaos.leaks import slowness
@@ -29,9 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(scope="module")
 def client() -> int:
     """The port of the cluster for drivers that are outside of it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.2", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from repros.engine import catalogue
 from repros.engine.environment import locked_environment
 from repros.engine.environments import ensure
 from repros.engine.launch.environ import accelerator
+from repros.engine.launch.ports import free_port
 from repros.engine.stacks import stack
 from repros.model import Device, Ending, ExpectedOutcome, Repro, Variant
 from repros.model.affected import Overlap, evaluate
@@ -107,7 +107,7 @@ def program_of(repro: Repro, variant: Variant) -> tuple[list[str], dict[str, str
     device = Device.CPU if Device.CPU in variant.devices else Device.SIM
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environ = kept | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     if repro.silent:
         environ |= {"PYTHONOPTIMIZE": "1", "PYTHONPYCACHEPREFIX": str(BYTECODE)}
     else:
@@ -137,13 +137,6 @@ def _end_of(command: list[str], environ: dict[str, str], folder: str, deadline: 
                     os.killpg(program.pid, signal.SIGKILL)  # its ranks, too
         written.seek(0)
         return code, written.read()
-
-
-def free_port() -> str:
-    """Return a port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def read_kept() -> dict[tuple[str, str, str], dict[str, Any]]:

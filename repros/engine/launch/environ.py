@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 
 from repros import inside
-from repros.engine.launch import reaper
+from repros.engine.launch import ports, reaper
 from repros.engine.launch.inherited import inherited, notes
 from repros.engine.launch.job import Job, RunFolders
 from repros.inside import contract
@@ -79,15 +78,8 @@ def for_run(job: Job, folders: RunFolders) -> dict[str, str]:
         **job.environ,
         **gpus,
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(_free_port()),
+        "MASTER_PORT": str(ports.free_port()),
         contract.CELL: str(folders.folder),
         contract.LOG: str(folders.log),
         contract.SCRIPT: str(job.script),
     }
-
-
-def _free_port() -> int:
-    """Return a port for the rendezvous that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

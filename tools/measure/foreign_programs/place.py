@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from repros.engine.launch.ports import free_port
 from repros.model.cache import cache_folder
 from tools.measure.foreign_programs import threads
 from tools.measure.foreign_programs.data import WRITERS
 from tools.measure.foreign_programs.programs import Program
-from tools.measure.watch_catalogue import free_port
 
 OURS = Path(__file__).parents[3] / "tests/diagnose/watch/toys"
 """Where programs of our own are."""
@@ -91,7 +91,7 @@ def environ(python: Path, folder: Path) -> dict[str, str]:
     """Return the environment variables of a program that runs below a folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     path = f"{python.parent}{os.pathsep}{kept['PATH']}"
-    port = free_port()
+    port = str(free_port())
     ours = {"OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PATH": path}
     torchrun = {"PET_MASTER_PORT": port}  # the default of its --master-port
     offline = {

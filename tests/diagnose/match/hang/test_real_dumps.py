@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from repros.diagnose.match.hang import match_evidence
 from repros.diagnose.match.hang.disagree import DisagreementKind
 from repros.diagnose.match.hang.dumps import find_dumps, read_dumps
 from repros.diagnose.match.hang.find import Hang, find_hang
+from repros.engine.launch.ports import free_port
 from tests.diagnose.match.hang.programs import DUMPS_LATER, LEAVES_EARLY, OTHER_CALL, SUBGROUP
 from tests.package_catalogue import load
 
@@ -30,14 +30,16 @@ def python(current_python: Path) -> Path:
 
 
 def run(python: Path, folder: Path, program: str, ranks: int = 2, form: str = "pickle") -> Hang:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     script, dumps = folder / "train.py", folder / "dumps"
     script.write_text(program)
     dumps.mkdir()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_", "PYTHONPATH"))}
-    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
+    shared = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "WORLD_SIZE": str(ranks),
+        "OMP_NUM_THREADS": "1",
+    }
     processes = [
         subprocess.Popen(
             [python, script, dumps, form],
