@@ -161,6 +161,7 @@ ALLOWED = {
     ("engine/launch/containment.py", "_pids_in_namespaces"): "/proc",
     ("engine/launch/deadlock.py", "_usages"): "/proc",
     ("engine/launch/deadlock.py", "_runnable"): "/proc",
+    ("engine/launch/ports.py", "_kernel_range"): "/proc",
     ("engine/launch/reaper.py", "members"): "/proc",
     ("engine/launch/reaper.py", "_read"): "/proc",
     ("engine/launch/server.py", "__init__"): "the log of a server, in a folder of the runner's",
