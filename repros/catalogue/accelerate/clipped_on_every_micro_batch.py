@@ -8,9 +8,10 @@
 # documented = "https://huggingface.co/docs/accelerate/basic_tutorials/migration"
 # upstream.reports = [
 #     "https://github.com/huggingface/accelerate/issues/641",
+#     "https://github.com/huggingface/diffusers/pull/686",
 #     "https://github.com/huggingface/diffusers/pull/721",
-#     "https://github.com/tenstorrent/tt-metal/issues/17568",
 # ]
+# upstream.related = ["https://github.com/tenstorrent/tt-metal/issues/17568"]
 # packages = ["accelerate"]
 # home = "current"
 # silent = true

@@ -7,7 +7,7 @@
 # kind = "bug"
 # upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/164929",
-#     "https://github.com/pytorch/torchtitan/issues/4382",
+#     "https://github.com/pytorch/torchtitan/pull/4382",
 # ]
 # packages = ["torch"]
 # home = "2025-11"
@@ -34,7 +34,8 @@ be, and `state["step"]` is one ahead. Silent.
 
 Cause: `_init_optim_state` makes the missing state by a step with zero gradients and a learning rate of zero. The
 weights stay, but Adam's step counter is 1 from then on. Its bias correction then takes the first real gradient, which
-has a share of 0.1 in the first moment, for one of two.
+has a share of 0.1 in the first moment, for one of two. With `Adam(weight_decay=...)` the moments are not zero either:
+the decay of the weights is in them.
 
 Fix: `optimizer.state.clear()` after the call, as long as nothing was trained.
 

@@ -9,7 +9,10 @@
 # upstream.reports = [
 #     "https://github.com/huggingface/datasets/issues/6673",
 #     "https://github.com/pytorch/pytorch/issues/97326",
+#     "https://github.com/starVLA/starVLA/pull/471",
+#     "https://github.com/ByteDance-Seed/VeOmni/pull/940",
 # ]
+# upstream.related = ["https://github.com/huggingface/datasets/pull/6710"]
 # packages = ["torch"]
 # home = "2023-12"
 # silent = true
@@ -38,7 +41,8 @@ Symptom: `dataset.set_epoch(n)` or `dataset.strength = x` has no effect from the
 Cause: a loader's workers get a copy of the dataset when they start. With `persistent_workers=True` they start once;
 what the main process changes later reaches none of the copies.
 
-Fix: hold such a value in shared memory, `torch.tensor(0).share_memory_()`, or do without persistent workers.
+Fix: hold such a value in shared memory, `torch.tensor(0).share_memory_()`, or do without persistent workers. The
+`IterableDataset` of Hugging Face holds its epoch so since datasets 2.21: there an update is enough.
 
 Watch: no check sees it, since what a data set does with an attribute is known to the data set alone.
 """

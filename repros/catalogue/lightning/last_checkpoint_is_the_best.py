@@ -7,7 +7,8 @@
 # kind = "by design"
 # documented = "https://lightning.ai/docs/pytorch/stable/api/lightning.pytorch.callbacks.ModelCheckpoint.html"
 # upstream.reports = [
-#     "https://github.com/openclimatefix/pvnet/pull/544",
+#     "https://github.com/openclimatefix/pvnet/issues/542",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/19189",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/19325",
 #     "https://github.com/creatis-myriad/ASCENT/pull/160",
 # ]

@@ -9,12 +9,12 @@
 # upstream.reports = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/18089",
 #     "https://github.com/ESAOpenSR/SRGAN/pull/88",
-#     "https://github.com/Stability-AI/stable-audio-tools/issues/110",
 # ]
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/19536"]
 # upstream.related = [
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/9694",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/9606",
+#     "https://github.com/Stability-AI/stable-audio-tools/issues/110",
 # ]
 # packages = ["lightning"]
 # home = "2026-07"
@@ -48,7 +48,7 @@
 """With manual optimisation and 16-bit mixed precision the clipping all but removes the gradients.
 
 Symptom: a model with `automatic_optimization = False`, `clip_gradients` and `precision="16-mixed"` learns very slowly;
-without one of the three it learns. Silent.
+without one of the three it learns, as with `bf16-mixed`, which has no scale. Silent.
 
 Cause: `manual_backward` leaves the loss scale in the gradients, and `MixedPrecision.optimizer_step` unscales them
 within `optimizer.step()`. `clip_gradients`, called between the two as the documentation shows, shortens the scaled

@@ -12,7 +12,10 @@
 #     "https://github.com/Lightning-AI/torchmetrics/issues/2916",
 #     "https://github.com/alan-turing-institute/icenet-mp/issues/537",
 # ]
-# upstream.related = ["https://github.com/Lightning-AI/torchmetrics/pull/1896"]
+# upstream.related = [
+#     "https://github.com/Lightning-AI/torchmetrics/issues/2612",
+#     "https://github.com/Lightning-AI/torchmetrics/pull/1896",
+# ]
 # packages = ["torchmetrics"]
 # home = "2024-03"
 # silent = true

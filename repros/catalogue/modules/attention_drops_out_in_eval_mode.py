@@ -9,9 +9,13 @@
 # upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/99293",
 #     "https://github.com/pytorch/pytorch/issues/124464",
-#     "https://github.com/huggingface/pytorch-image-models/issues/1978",
+#     "https://github.com/huggingface/pytorch-image-models/pull/1978",
+#     "https://github.com/karpathy/nanoGPT/pull/240",
+#     "https://github.com/NVIDIA/torch-harmonics/pull/221",
+#     "https://github.com/wenet-e2e/wenet/issues/2699",
 #     "https://github.com/pytorch/torchtune/issues/1791",
 # ]
+# upstream.related = ["https://github.com/pytorch/pytorch/pull/126294"]
 # packages = ["torch"]
 # home = "2023-12"
 # devices = ["cpu", "cuda", "sim"]

@@ -10,7 +10,9 @@
 #     "https://github.com/huggingface/transformers/issues/34234",
 #     "https://github.com/huggingface/transformers/issues/45902",
 #     "https://github.com/pytorch/pytorch/issues/114299",
+#     "https://github.com/hiyouga/LlamaFactory/pull/10820",
 # ]
+# upstream.related = ["https://github.com/huggingface/pytorch-image-models/pull/2350"]
 # packages = ["torch"]
 # home = "2023-12"
 # devices = ["cpu", "cuda", "sim"]
@@ -35,9 +37,12 @@ Symptom: "All keys matched successfully", and the outputs are wrong: rotary embe
 memory held. Silent.
 
 Cause: `to_empty` allocates every tensor without values, and `load_state_dict` fills those that the state dict names. A
-buffer with `persistent=False`, such as `inv_freq`, is in none; the value that `__init__` computed went to meta.
+buffer with `persistent=False`, such as `inv_freq`, is in none; the value that `__init__` computed went to meta. A buffer
+that was made on a real device, as under accelerate's `init_empty_weights`, loses its value in `to_empty`, too.
 
-Fix: give the module a method that computes its buffers, and call it after `to_empty`; or build on a real device.
+Fix: give the module a method that computes its buffers, and call it after `to_empty` (FSDP calls `reset_parameters`); or
+build on a real device. `load_state_dict(assign=True)` without `to_empty` does not set them either, and the first use
+raises, as they are still on meta.
 
 Watch: no check sees it, since what a buffer should hold is known to its module alone.
 """

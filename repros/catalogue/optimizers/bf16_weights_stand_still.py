@@ -5,11 +5,12 @@
 # id = "RPR-0091"
 # title = "Weights in bfloat16 do not move: each update is rounded away"
 # kind = "limitation"
-# documented = "https://github.com/pytorch/ao/issues/1124"
-# upstream.reports = [
-#     "https://github.com/pytorch/ao/issues/1124",
+# documented = "https://github.com/pytorch/ao/pull/1124"
+# upstream.reports = ["https://github.com/meta-pytorch/torchtune/issues/2254"]
+# upstream.related = [
+#     "https://github.com/bghira/SimpleTuner/pull/2396",
+#     "https://github.com/pytorch/ao/pull/1124",
 #     "https://github.com/pytorch/pytorch/issues/120376",
-#     "https://github.com/pytorch/torchtune/issues/2254",
 # ]
 # packages = ["torch"]
 # home = "2023-12"
@@ -39,9 +40,12 @@ Symptom: after `model.bfloat16()` the loss stays near where it began, though gra
 stand still altogether. Silent.
 
 Cause: bfloat16 has 8 bits of precision: the next number below 1 is 0.99609375. A step smaller than half of that
-distance, 0.00195, is rounded back to the old weight, each time anew.
+distance, 0.00195, is rounded back to the old weight, each time anew. The distance shrinks with the weight: small weights
+move, and those near 1, such as a norm's, stand still. Autocast does not help where the weights are in bfloat16 already:
+transformers 5 loads a checkpoint in its own dtype by default (`dtype="auto"`).
 
-Fix: keep the weights, or a master copy, in float32 and compute in bfloat16 (autocast), or round stochastically.
+Fix: keep the weights, or a master copy, in float32 (`dtype=torch.float32` at the load) and compute in bfloat16 under
+autocast, or round stochastically, as torchao's optimizers do with `bf16_stochastic_round=True`.
 
 Watch: `parameters_unchanged` finds it, whatever the cause is, and so cannot name it.
 """

@@ -56,11 +56,14 @@ start works, because `last_epoch` is -1 there.
 
 Cause: a scheduler stores its base rates as `initial_lr` in the optimizer's groups. With `last_epoch` of 0 or more it
 expects to find them, as in an optimizer whose state was loaded. They are absent from a new optimizer, and from a state
-that was saved before the first scheduler was made.
+that was saved before the first scheduler was made. `torch.distributed.checkpoint.state_dict.set_optimizer_state_dict`
+sets options of the groups that the new optimizer lacks only without `full_state_dict`. With it the load itself raises
+`KeyError: 'param_groups.0.initial_lr'`; with `broadcast_from_rank0`, too, rank 0 alone gets the key (2.9.1 and 2.15).
 
-Fix: load the optimizer before the scheduler is made, or leave `last_epoch` alone and load the scheduler's state. The
-key alone, added by hand, gives the right rates with LambdaLR; StepLR, MultiStepLR and ExponentialLR multiply the rate
-that the optimizer has, which is the one of epoch 0.
+Fix: load the optimizer before the scheduler is made, or leave `last_epoch` alone and load the scheduler's state, which
+also holds for full state dicts if the scheduler is made before both loads. The key alone, added by hand, gives the right
+rates with LambdaLR; StepLR, MultiStepLR, ExponentialLR and MultiplicativeLR multiply the rate that the optimizer has,
+which is the one of epoch 0.
 """
 
 import sys

@@ -8,9 +8,9 @@
 # documented = "https://huggingface.co/docs/peft/developer_guides/troubleshooting"
 # upstream.reports = [
 #     "https://github.com/huggingface/peft/issues/1303",
-#     "https://github.com/gke-labs/open-rl/pull/80",
 #     "https://github.com/adapter-hub/adapters/issues/260",
 # ]
+# upstream.related = ["https://github.com/gke-labs/open-rl/pull/80"]
 # packages = ["peft"]
 # home = "2024-03"
 # silent = true
@@ -39,7 +39,7 @@
 Symptom: after `set_adapter("second")` the loss stays where it is. The second adapter requires gradients and gets them.
 Silent.
 
-Cause: only the active adapter requires gradients. An optimizer over `p for p in model.parameters() if p.requires_grad`,
+Cause: since PEFT 0.6 only the active adapter requires gradients; up to 0.5 all did. An optimizer over `p for p in model.parameters() if p.requires_grad`,
 which is what `transformers.Trainer` makes at its first `train()` and keeps, has the first adapter's parameters alone.
 
 Fix: make the optimizer, or the Trainer, after `set_adapter`, or give it all parameters.

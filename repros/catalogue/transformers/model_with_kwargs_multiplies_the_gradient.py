@@ -9,6 +9,8 @@
 # upstream.reports = [
 #     "https://github.com/huggingface/transformers/issues/37766",
 #     "https://github.com/huggingface/transformers/issues/47688",
+#     "https://github.com/huggingface/transformers/pull/41006",
+#     "https://github.com/linkedin/Liger-Kernel/issues/802",
 # ]
 # upstream.introduced_by = ["https://github.com/huggingface/transformers/pull/34198"]
 # upstream.related = [
@@ -53,11 +55,13 @@
 """A model of one's own takes **kwargs in its forward, and gradients are accumulated.
 
 Symptom: the gradients grow with `gradient_accumulation_steps`, and so does the logged loss up to 4.51: training is as
-with a learning rate that many times too large, or clipped in each step. Silent.
+with a learning rate that many times too large, or clipped in each step. On several processes they grow with their
+number as well, without any accumulation. Silent.
 
 Cause: since transformers 4.46 `Trainer` takes `**kwargs` in the signature of `forward` for the promise to divide the
 loss by `num_items_in_batch`, and does not divide by `gradient_accumulation_steps` any more. A forward that takes the
-number and drops it is divided by neither. Dozens of heads in the library itself are among those. In 4.46 and 4.47 no
+number and drops it is divided by neither. Where `average_tokens_across_devices` is on, as by default in 4.57 and later,
+`Trainer` also multiplies such a loss by the number of processes, since DDP averages over them. Dozens of heads in the library itself are among those. In 4.46 and 4.47 no
 model without `**kwargs` is divided either.
 
 Fix: divide a summed loss by `num_items_in_batch`. Or set `accepts_loss_kwargs = False` on the model's class.

@@ -28,13 +28,13 @@
 # about = "what the model has and the optimizer has not added to it"
 # source = "https://github.com/helpmefindaname/transformer-smaller-training-vocab/pull/3"
 # ///
-"""The vocabulary grows after the optimizer was made, and half of the new weights stay as they are.
+"""The vocabulary grows after the optimizer was made, and new weights stay as they are.
 
 Symptom: the model trains, and its head does not: the new tokens are never predicted. Silent.
 
 Cause: `resize_token_embeddings` makes a new `nn.Linear` for a head that is not tied to the embedding. The optimizer
-holds the old one's weight, which no model has any more. The embedding keeps its parameter, but not in transformers
-4.39, where both layers stay untrained.
+holds the old one's weight, which no model has any more. From transformers 4.43 on the embedding keeps its parameter; up
+to 4.42 it is a new one as well, and both layers stay untrained.
 
 Fix: resize before the optimizer is made.
 
