@@ -10,8 +10,8 @@
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/438",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/19271",
 # ]
+# upstream.unreleased_fix = ["https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1958"]
 # upstream.related = [
-#     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1958",
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/864",
 #     "https://github.com/bitsandbytes-foundation/bitsandbytes/pull/753",
 #     "https://github.com/Lightning-AI/pytorch-lightning/pull/19886",

@@ -6,9 +6,10 @@
 # title = "load_state_dict(assign=True) leaves the optimizer with old parameters"
 # kind = "by design"
 # documented = "https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict"
-# upstream.reports = [
-#     "https://github.com/pytorch/pytorch/issues/188346",
+# upstream.reports = ["https://github.com/pytorch/pytorch/issues/188346"]
+# upstream.related = [
 #     "https://github.com/huggingface/accelerate/issues/1204",
+#     "https://github.com/pytorch/tutorials/pull/2522",
 # ]
 # packages = ["torch"]
 # home = "2023-12"

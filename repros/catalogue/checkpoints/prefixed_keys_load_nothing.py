@@ -9,6 +9,11 @@
 # upstream.reports = [
 #     "https://github.com/pytorch/examples/issues/1029",
 #     "https://github.com/huggingface/pytorch-image-models/issues/2003",
+#     "https://github.com/MakazhanAlpamys/Soup/pull/380",
+#     "https://github.com/xiaoyu258/GeoProj/issues/13",
+# ]
+# upstream.related = [
+#     "https://github.com/pytorch/pytorch/issues/3805",
 #     "https://github.com/rosinality/stylegan2-pytorch/issues/26",
 # ]
 # packages = ["torch"]
@@ -42,7 +47,8 @@
 Symptom: accuracy is that of an untrained model; fine-tuning begins from scratch. Silent, because of `strict=False`.
 
 Cause: `DataParallel`, `DistributedDataParallel` and `torch.compile` put `module.` or `_orig_mod.` before the names of
-their module's parameters. With `strict=False` keys that do not fit are left out, even if that is all of them.
+their module's parameters. With `strict=False` keys that do not fit are left out, even if that is all of them. PEFT's
+`load_adapter`, with which `transformers.Trainer` resumes, leaves out such keys of an adapter as silently.
 
 Fix: save `model.module.state_dict()`, or strip the prefix. Look at what `load_state_dict` returns.
 """

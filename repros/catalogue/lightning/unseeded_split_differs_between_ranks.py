@@ -12,7 +12,10 @@
 #     "https://github.com/TensorAuto/OpenTau/pull/498",
 #     "https://github.com/ClementiGroup/mlcg/pull/16",
 # ]
-# upstream.related = ["https://github.com/Lightning-Universe/lightning-bolts/issues/140"]
+# upstream.related = [
+#     "https://github.com/Lightning-AI/pytorch-lightning/pull/18651",
+#     "https://github.com/Lightning-Universe/lightning-bolts/issues/140",
+# ]
 # packages = ["lightning"]
 # home = "2026-07"
 # strategies = ["ddp"]
@@ -39,9 +42,9 @@ Symptom: the validation loss is too good; on one GPU it is worse. Silent.
 
 Cause: each rank is a process that runs `setup` itself, and draws the split from a generator that is seeded by chance.
 `DistributedSampler` then hands out positions of lists that differ: what one rank keeps for validation is in the
-training set of another.
+training set of another. A seed that differs by rank, as that of accelerate's `set_seed(device_specific=True)`, does the same.
 
-Fix: give `random_split` a seeded generator, or call `seed_everything` first.
+Fix: give `random_split` a seeded generator, or call `seed_everything` first, with one seed on all ranks.
 
 Watch: `share_of_other_data` finds it, whatever the cause is, and so cannot name it.
 """

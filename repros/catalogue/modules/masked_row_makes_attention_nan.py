@@ -12,6 +12,7 @@
 #     "https://github.com/pytorch/pytorch/issues/152028",
 #     "https://github.com/pytorch/pytorch/issues/160064",
 # ]
+# upstream.unreleased_fix = ["https://github.com/pytorch/pytorch/pull/196170"]
 # packages = ["torch"]
 # home = "2023-12"
 # devices = ["cpu", "cuda"]
@@ -35,7 +36,8 @@
 Symptom: the loss is NaN for batches with a sample that is all padding. Silent until then.
 
 Cause: masked scores are -inf, and the softmax of a row of -inf is 0 / 0. The output of that sample is NaN; in the backward
-so are the gradients of the projection's weights, which all samples share.
+so are the gradients of the projection's weights, which all samples share. `key_padding_mask` and `attn_mask` together
+can mask a row that neither of them masks alone.
 
 Fix: let every row keep a key, such as a first token, or leave such samples out. From torch 2.5 on
 `scaled_dot_product_attention` gives zeros for such rows; `MultiheadAttention` uses it with `need_weights=False` alone.

@@ -37,7 +37,7 @@
 """A run that is resumed with other hyperparameters trains with the old ones.
 
 Symptom: the new learning rate, weight decay or length of the schedule in the configuration has no effect after a
-resume. Silent.
+resume. A new length has one with LambdaLR alone, whose functions are not in the checkpoint. Silent.
 
 Cause: `Optimizer.load_state_dict` takes the parameter groups of the checkpoint, with every option in them, `initial_lr`
 too; `LRScheduler.load_state_dict` replaces the scheduler's whole `__dict__`, `base_lrs` included. What the program gave

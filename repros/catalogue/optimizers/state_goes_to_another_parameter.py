@@ -9,7 +9,7 @@
 # upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/1489",
 #     "https://github.com/pytorch/pytorch/issues/3852",
-#     "https://github.com/pytorch/pytorch/issues/6031",
+#     "https://github.com/pytorch/pytorch/pull/6031",
 # ]
 # packages = ["torch"]
 # home = "2023-12"
@@ -40,7 +40,8 @@ the file with the n-th of the optimizer, whatever their names. From torch 2.6 on
 `named_parameters()`; the load ignores them, and keeps those of the file.
 
 Fix: sort the parameters by name before the optimizer is made, when it saves and when it loads, or reorder the state by
-the stored names in a load pre-hook.
+the stored names in a load pre-hook. `get_optimizer_state_dict` and `set_optimizer_state_dict` of
+`torch.distributed.checkpoint.state_dict` go by the model's names, on one process, too; set before the first backward.
 
 Watch: there is no check for it yet: one would need the names of parameters, which an optimizer's state in most files
 does not have.

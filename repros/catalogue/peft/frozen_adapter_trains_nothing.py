@@ -43,7 +43,8 @@
 
 Symptom: the loss moves only with the data, and the saved adapter is the loaded one. The optimizer of
 `transformers.Trainer` is empty. Silent with gradient checkpointing. Without it `backward()` raises "element 0 of tensors
-does not require grad and does not have a grad_fn".
+does not require grad and does not have a grad_fn". In float16 it is not silent with checkpointing either:
+`GradScaler.step` has no gradient to check (RPR-0052).
 
 Cause: since 0.3 `PeftModel.from_pretrained` loads for inference and freezes the adapter. With checkpointing,
 `enable_input_require_grads` makes the output of the embedding require gradients, so that `backward()` has something to
