@@ -42,7 +42,8 @@ Symptom: the validation loss is too good; on one GPU it is worse. Silent.
 
 Cause: each rank is a process that runs `setup` itself, and draws the split from a generator that is seeded by chance.
 `DistributedSampler` then hands out positions of lists that differ: what one rank keeps for validation is in the
-training set of another. A seed that differs by rank, as that of accelerate's `set_seed(device_specific=True)`, does the same.
+training set of another. A seed that differs by rank does the same, as that of accelerate's
+`set_seed(device_specific=True)`.
 
 Fix: give `random_split` a seeded generator, or call `seed_everything` first, with one seed on all ranks.
 
