@@ -28,6 +28,7 @@ FAMILIES = {
             "nothing_loaded",
             "kept_weights_changed",
             "average_not_updated",
+            "average_rounded_away",
             "copy_runs_original",
         ),
     ),
@@ -35,19 +36,20 @@ FAMILIES = {
         *("steps_without_gradients", "weights_not_finite", "gradients_not_zeroed", "clipped_too_late"),
         *("optimizer_remade", "state_strides", "rate_reset", "schedule_not_stepped"),
         *("schedule_moved_often", "clipped_nothing", "loss_divided_by_ranks"),
+        *("group_options_mixed", "saved_in_train_mode"),
     ),
     "torch_amp": ("scaler_skips_steps",),
-    "torch_data": ("epoch_not_set", "order_repeated", "stream_begun_twice", "validation_cut"),
+    "torch_data": ("epoch_not_set", "order_repeated", "stream_begun_twice", "validation_cut", "resumed_without_epoch"),
     "numerics": ("nan_output",),
     "lightning": ("fit_without_steps", "rate_not_set", "saved_later_weights", "score_logged_as_mean"),
     "accelerate": (
         *("clipped_while_accumulating", "gathered_after_the_loop", "state_loaded_before_prepare"),
-        "inputs_on_other_device",
+        *("inputs_on_other_device", "plugin_ignored"),
     ),
     "transformers": ("end_of_text_not_learned", "second_bos", "warmup_ignored", "new_rate_ignored"),
     "peft": ("adapter_frozen", "adapter_not_loaded", "merge_changes_shared_weight", "new_tokens_frozen"),
     "trl": ("reference_without_adapter",),
-    "datasets": ("epoch_set_on_parent",),
+    "datasets": ("epoch_set_on_parent", "split_overlaps"),
 }
 """The modules of each folder, in the order of the documentation."""
 

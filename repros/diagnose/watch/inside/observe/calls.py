@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -86,6 +86,13 @@ def _logged(args: Args, kwargs: Kwargs) -> Any:
     return (args[0], *(argument(args, kwargs, *place) for place in places))
 
 
+def _filled_optimizers(args: Args, kwargs: Kwargs) -> Any:
+    optimizers = argument(args, kwargs, 1, "optimizers")
+    state = argument(args, kwargs, 2, "optim_state_dict")
+    several = list(optimizers) if isinstance(optimizers, Iterable) else [optimizers]
+    return argument(args, kwargs, 0, "model"), several, state
+
+
 def _derived(method: str) -> Facts:
     return lambda args, kwargs: (argument(args, kwargs, 0, "dataset"), method)
 
@@ -101,7 +108,7 @@ _INITIALISERS = (
 """The functions of `torch.nn.init` that fill a tensor; layers call them from `reset_parameters`."""
 _DERIVING = (
     *("map", "filter", "shuffle", "with_format", "rename_column", "rename_columns", "remove_columns"),
-    *("select_columns", "add_column", "cast", "cast_column", "batch"),
+    *("select_columns", "add_column", "cast", "cast_column", "batch", "take", "skip"),
 )
 """Methods of IterableDataset that return another one, over the same rows."""
 _ROWS = {
@@ -153,6 +160,14 @@ CALLS = (
     ObservedCall(
         *("concurrent.futures.thread", "ThreadPoolExecutor.submit", "submitted"),
         facts=lambda args, kwargs: ([*args[2:], *kwargs.values()],),
+    ),
+    # torch.distributed.checkpoint's helpers, which find parameters by their names.
+    *(
+        ObservedCall(
+            *("torch.distributed.checkpoint.state_dict", name, "optimizers_filling", "optimizers_filled"),
+            facts=_filled_optimizers,
+        )
+        for name in ("set_optimizer_state_dict", "set_state_dict")
     ),
     ObservedCall("safetensors.torch", "save_file", after="tensors_saved", facts=_only((0, "tensors"))),
     # Lightning's Trainer, under both package names. `logged` has the values by name, for each loader.

@@ -1,7 +1,9 @@
-"""`pass_begins(data set)`, `drawn(pass)`, `fetched(pass)`, `epoch_set(sampler)`: what data loaders draw, pass by pass.
+"""`pass_begins(data set, workers)`, `drawn(pass)`, `fetched(pass)`, `epoch_set(sampler)`: what data loaders draw, pass by pass.
 
 `handed(batch)`: what it hands out. `ordered(pass)`: the first indices of a pass that draws them at random are known.
 `streamed(iterator, number, workers, batch)`: the first two batches of each worker that reads an IterableDataset.
+`order_made(sampler)`: a DistributedSampler is about to draw the order of a pass. `position_taken(sampler, state)` and
+`position_loaded(sampler, state)`: one that keeps its position in a pass gives a state, or was given one.
 `worker_begins()` and `worker_began()`: around the first read of a worker, one of several, in its process.
 
 `_BaseDataLoaderIter` is patched where it draws indices and hands out batches, both once for each batch.
@@ -86,11 +88,32 @@ def _notify_streamed(watch: Watch, iterator: _BaseDataLoaderIter, current: Loade
 
 def _notify_beginning(watch: Watch, args: Args, kwargs: Kwargs) -> None:
     loader = kwargs.get("loader", args[1] if len(args) > 1 else None)
-    watch.notify("pass_begins", getattr(loader, "dataset", None))
+    watch.notify("pass_begins", getattr(loader, "dataset", None), getattr(loader, "num_workers", 0))
 
 
 def _patch_sampler(watch: Watch, module: ModuleType) -> None:
-    around(module.DistributedSampler, "set_epoch", after=lambda args, *_: watch.notify("epoch_set", args[0]))
+    kind = module.DistributedSampler
+    around(kind, "set_epoch", after=lambda args, *_: watch.notify("epoch_set", args[0]))
+    around(kind, "__iter__", before=lambda args, _: watch.notify("order_made", args[0]))
+    patched: set[object] = set()
+
+    def made(args: Args, *_: object) -> None:
+        # torchdata's sampler, and a program's own, are subclasses.
+        for owner in type(args[0]).__mro__:
+            if owner not in patched and {"state_dict", "load_state_dict"} <= vars(owner).keys():
+                patched.add(owner)
+                _patch_position(watch, owner)
+
+    around(kind, "__init__", after=made)
+
+
+def _patch_position(watch: Watch, kind: type) -> None:
+    around(kind, "state_dict", returned=lambda args, _, state: watch.notify("position_taken", args[0], state))
+    around(
+        kind,
+        "load_state_dict",
+        after=lambda args, kwargs, _: watch.notify("position_loaded", args[0], *args[1:2], *kwargs.values()),
+    )
 
 
 def _patch_workers(watch: Watch, module: ModuleType) -> None:

@@ -86,7 +86,7 @@ class _Streams:
     def stream_epoch_set(self, stream: IterableDataset, epoch: int) -> None:
         self._streams.setdefault(stream, _Stream()).epoch = int(epoch)
 
-    def stream_begins(self, stream: IterableDataset) -> None:
+    def stream_begins(self, stream: IterableDataset, *_: int) -> None:
         # `pass_begins` comes with data of any kind, which may not be referred to weakly.
         read = self._streams.get(stream) if "_ex_iterable" in getattr(stream, "__dict__", ()) else None
         if read is None:

@@ -54,7 +54,7 @@ def listen(watch: Watch) -> None:
         begun.clear()
         fitting.clear()
 
-    def pass_begins(dataset: object) -> None:
+    def pass_begins(dataset: object, _: int) -> None:
         import torch
 
         if not fitting or not fitting[0].training or not isinstance(dataset, torch.utils.data.IterableDataset):

@@ -84,7 +84,7 @@ class _Remade:
     def made(self, _: object) -> None:
         self._watch.listen("before_step", self.before_step)
 
-    def pass_begins(self, data: object) -> None:
+    def pass_begins(self, data: object, _: int) -> None:
         self._watch.listen("before_step", self.before_step)
         self._begun = id(data)
 
