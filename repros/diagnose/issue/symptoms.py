@@ -121,14 +121,23 @@ def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Se
 
     Both are in the order in which public threads have them.
     """
-    text = "\n".join((issue.title, issue.seen, issue.code.source if issue.code else "", *issue.printed.seen))
-
-    def has(expressions: Iterable[str]) -> bool:
-        return any(re.search(expression, text, re.IGNORECASE) for expression in expressions)
-
-    possible = [cause for cause in symptom.causes if not has(cause.unless)]
-    named = [cause for cause in possible if has(cause.evidence)]
+    text = _searched(issue)
+    possible = [cause for cause in symptom.causes if not _has(cause.unless, text)]
+    named = [cause for cause in possible if _has(cause.evidence, text)]
     return named, [cause for cause in possible if cause not in named]
+
+
+def is_named(cause: Cause, issue: Issue) -> bool:
+    """Return whether an issue names something of a cause."""
+    return _has(cause.evidence, _searched(issue))
+
+
+def _searched(issue: Issue) -> str:
+    return "\n".join((issue.title, issue.seen, issue.code.source if issue.code else "", *issue.printed.seen))
+
+
+def _has(expressions: Iterable[str], text: str) -> bool:
+    return any(re.search(expression, text, re.IGNORECASE) for expression in expressions)
 
 
 def check_of(symptom: Symptom, named: Sequence[Cause], issue: Issue) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import PurePosixPath
@@ -251,7 +251,8 @@ def _causes(
             text, fix, check = filled
             evidence = _evidence(cause, texts, words)
             is_unmet = bool(cause.when) and not evidence
-            causes.append((is_unmet, PossibleCause(Cause(text, fix, check, threads=cause.threads), evidence)))
+            shown = replace(cause, text=text, fix=fix, check=check, evidence=(), when="", unless=())
+            causes.append((is_unmet, PossibleCause(shown, evidence)))
     for _, possible in sorted(causes, key=lambda item: (not item[1].is_likely, item[0])):
         yield possible
 

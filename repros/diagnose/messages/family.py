@@ -48,6 +48,12 @@ class Cause:
     """Expressions; it is not this cause if one is found where `evidence` is searched."""
     threads: tuple[str, ...] = ()
     """Public threads with this cause."""
+    needs: tuple[str, ...] = ()
+    """Facts of a report without each of which it is not this cause; `diagnose/issue/facts.toml` has them."""
+    excluded_by: tuple[str, ...] = ()
+    """Facts of a report with one of which it is not this cause."""
+    favoured_by: tuple[str, ...] = ()
+    """Facts of a report with one of which this cause is the first to look at."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,9 @@ _CAUSE: Mapping[str, Key] = {
     "unless": _list("regular expressions", expression),
     "when": Key("the name of a group", text),
     "threads": _list("addresses of public threads"),
+    "needs": _list("facts of a report"),
+    "excluded_by": _list("facts of a report"),
+    "favoured_by": _list("facts of a report"),
 }
 _FAMILY: Mapping[str, Key] = {
     "title": Key("what the words say, without a full stop", text, required=True),

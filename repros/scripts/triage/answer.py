@@ -29,6 +29,7 @@ _IMPORTANCE = (
     "check",
     "says",
     "missing",
+    "excluded",
     "apart",
     "or",
     "affects",

@@ -13,7 +13,7 @@ from repros.diagnose.issue import Issue
 from repros.diagnose.issue.conditions import Conditions, fit_command
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.pair import PairKind, Quantity
-from repros.diagnose.issue.symptoms import ReportedSymptom, check_of, find_symptom, possible_causes, rank_by_words
+from repros.diagnose.issue.symptoms import ReportedSymptom, check_of, find_symptom, rank_by_words
 from repros.engine.source import PROBLEMS
 from repros.model import Repro
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
@@ -23,7 +23,9 @@ from repros.scripts.triage.report import Report
 from repros.scripts.triage.reported_answer import (
     answer_reported,
     contrast_sections,
+    excluded_section,
     finding_sections,
+    is_left_alone,
     raised_sections,
 )
 from repros.scripts.triage.script_answer import uses_section
@@ -168,7 +170,7 @@ def _close_failures(issue: Issue, readers: Readers) -> list[Resemblance]:
 def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterable[ListedFailure]) -> Iterator[Section]:
     """Yield the sentence with the symptom, what distinguishes its causes, and the documented failures that show it."""
     symptom, issue = reported.symptom, report.issue
-    named, others = (report.fitting(causes) for causes in possible_causes(symptom, issue))
+    weighed = report.weigh(symptom)
     yield Section("reported", (reported.sentence,), most_lines=2)
     if decided := report.decided:
         yield from finding_sections(decided)
@@ -177,9 +179,11 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     is_compared = len(pair) > 1 and report.pair is not None and report.pair.kind is PairKind.COMPILED
     yield from pair if is_compared else pair[:1]
     if not is_compared:
-        yield Section("check", (check_of(symptom, named, issue),), most_lines=5, is_whole=True)
-    for cause in (*named, *others)[:_MOST_CAUSES]:
-        yield Section("possible", (f"{cause.text}: {cause.fix}",), most_lines=4, is_whole=True)
+        yield Section("check", (check_of(symptom, report.stated(weighed), issue),), most_lines=5, is_whole=True)
+    label = "likely" if is_left_alone(weighed, report.has_fact) else "possible"
+    for cause in weighed.possible[:_MOST_CAUSES]:
+        yield Section(label, (f"{cause.text}: {cause.fix}",), most_lines=4, is_whole=True)
+    yield from excluded_section(weighed)
     text = f"{issue.title}\n{issue.seen}".lower()
     known = [one for one in listed if one.id in symptom.ids and _concerns(one, text, issue)]
     order = {id_: at for at, id_ in enumerate(symptom.ids)}

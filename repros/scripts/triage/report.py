@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from repros.diagnose.issue import Issue, read_issue
 from repros.diagnose.issue.conditions import Conditions, contradicts, read_conditions
 from repros.diagnose.issue.crash import Crash, find_crash
+from repros.diagnose.issue.facts import HasFact, Weighed, fact_reader, weigh
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.numbers import Finding, find_numbers
 from repros.diagnose.issue.pair import Pair, find_pair
+from repros.diagnose.issue.symptoms import Symptom, is_named, possible_causes
 from repros.diagnose.messages import PossibleCause
 from repros.diagnose.messages.family import Cause
 from repros.scripts.triage.kind import Document
@@ -86,6 +88,14 @@ class Report:
         """What its numbers decide; None if they decide nothing."""
         return next((finding for finding in self.numbers if finding.title), None)
 
+    def stated(self, weighed: Weighed) -> list[Cause]:
+        """Return the possible causes for which the report states a fact, or of which it names something."""
+        return [
+            cause
+            for cause in weighed.possible
+            if any(map(self.has_fact, cause.favoured_by)) or is_named(cause, self.issue)
+        ]
+
     @cached_property
     def contrast(self) -> str:
         """The sentence that says with what it fails and with what not; empty if there is none."""
@@ -96,10 +106,21 @@ class Report:
         """Return whether a message with some words has an exception's class in front of it."""
         return any(words in found["message"] for found in MESSAGE.finditer(self.text))
 
-    def fitting(self, causes: Sequence[Cause]) -> list[Cause]:
-        """Return the causes that the conditions of the run do not exclude, those that fit its begin first."""
-        kept = [cause for cause in causes if self._is_possible(cause)]
-        return sorted(kept, key=lambda cause: not self.conditions.favours(cause.text))
+    @cached_property
+    def has_fact(self) -> HasFact:
+        """The function that says whether it states a fact, by its name."""
+        return fact_reader(self.issue, self.text, lambda: frozenset(finding.name for finding in self.numbers))
+
+    def weigh(self, symptom: Symptom) -> Weighed:
+        """Return the causes of a symptom that the report leaves, and those that it excludes.
+
+        Those that a fact favours come first, then those of which the report names something, then those that fit its
+        begin, then the others in the order in which public threads have them.
+        """
+        named, others = possible_causes(symptom, self.issue)
+        ordered = sorted((*named, *others), key=lambda cause: not self.conditions.favours(cause.text))
+        weighed = weigh(ordered, self.has_fact)
+        return replace(weighed, possible=tuple(filter(self._is_possible, weighed.possible)))
 
     def _is_possible(self, cause: Cause) -> bool:
         """Return whether neither the conditions of the run nor its numbers exclude a cause."""
@@ -114,12 +135,14 @@ class Report:
             causes: those of the error's family.
             message: the error, whose own words decide nothing.
         """
-        kept = [cause for cause in causes if self._is_possible(cause.cause) or cause.is_likely]
+        left = weigh([cause.cause for cause in causes], self.has_fact).possible
+        kept = [one for one in causes if one.cause in left and (self._is_possible(one.cause) or one.is_likely)]
         words = _stems(f"{self.issue.title}\n{self.issue.seen}") - _stems(message)
 
-        def rank(cause: PossibleCause) -> tuple[bool, bool, int]:
+        def rank(cause: PossibleCause) -> tuple[bool, bool, bool, int]:
             text = _words_of(cause)
-            return not cause.is_likely, not self.conditions.favours(text), -len(words & _stems(text))
+            is_favoured = any(map(self.has_fact, cause.cause.favoured_by))
+            return not cause.is_likely, not is_favoured, not self.conditions.favours(text), -len(words & _stems(text))
 
         return sorted(kept, key=rank)
 

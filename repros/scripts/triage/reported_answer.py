@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from repros.diagnose.issue.crash import Crash, Frame, last_frames
+from repros.diagnose.issue.facts import HasFact, Weighed
 from repros.diagnose.issue.numbers import Finding
 from repros.diagnose.issue.pair import Pair
 from repros.scripts.triage.answer import Answer, Certainty, Section
@@ -39,6 +40,9 @@ _WORKED = re.compile(
     re.IGNORECASE,
 )
 """A report of a change of release that does not name both ends."""
+_SHORT_CAUSE = re.compile(r"[:,(]")
+_MOST_EXCLUDED = 2
+_NONE_LEFT = "the numbers of the check above: what the report states excludes the causes that such reports usually have"
 _SHORT = 500
 """Characters of prose; more of it says what happens."""
 _BOTH_RELEASES = "the release with which it works (pip list of both): repros bisect {script} finds the one between"
@@ -119,3 +123,18 @@ def _missing_sections(report: Report, crash: Crash | None) -> Iterator[Section]:
         yield Section("missing", (_BOTH_RELEASES.format(script=report.conditions.script or "train.py"),), most_lines=2)
     elif not _NUMBER.search(text) and not report.pair and len(issue.seen) < _SHORT:
         yield Section("missing", (_VALUES if _RESULT.search(text) else _WHICH,), most_lines=2)
+
+
+def is_left_alone(weighed: Weighed, has: HasFact) -> bool:
+    """Return whether a report excludes all causes but one, and states a fact for that one."""
+    return len(weighed.possible) == 1 and bool(weighed.excluded) and any(map(has, weighed.possible[0].favoured_by))
+
+
+def excluded_section(weighed: Weighed) -> Iterator[Section]:
+    """Yield the causes that the report itself excludes, with what it states against them."""
+    told = {says: _SHORT_CAUSE.split(cause.text)[0] for cause, says in reversed(weighed.excluded)}
+    texts = [f"{cause}, as {says}" for says, cause in reversed(told.items())]
+    if texts:
+        yield Section("excluded", ("; ".join(texts[:_MOST_EXCLUDED]),), most_lines=2)
+    if weighed.excluded and not weighed.possible:
+        yield Section("missing", (_NONE_LEFT,), most_lines=2)

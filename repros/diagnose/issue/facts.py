@@ -1,0 +1,100 @@
+"""What an issue states in words that decides between causes: the stage, the precision, what works, the adapter.
+
+`facts.toml` has the expressions of each fact. A cause names facts: those that it needs, and those that exclude it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from repros.diagnose.issue.issue import Issue
+from repros.diagnose.messages.family import Cause
+from repros.model.cache.snapshot import remember
+
+FILE = Path(__file__).with_name("facts.toml")
+HasFact = Callable[[str], bool]
+"""Returns whether a report states a fact, by its name."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that a report may state."""
+
+    says: str
+    """It as a clause: `steps have run`."""
+    patterns: tuple[str, ...]
+    """Expressions, whatever the case."""
+    unless: tuple[str, ...] = ()
+    """Expressions of texts that do not state it."""
+    is_anywhere: bool = False
+    """Whether commands, settings and logs state it as well."""
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text states it."""
+
+        def has(expressions: tuple[str, ...]) -> bool:
+            return any(re.search(expression, text, re.IGNORECASE) for expression in expressions)
+
+        return has(self.patterns) and not has(self.unless)
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The causes of a failure, as a report leaves them."""
+
+    possible: tuple[Cause, ...]
+    """Those that the report does not exclude, the favoured ones first."""
+    excluded: tuple[tuple[Cause, str], ...]
+    """The others, and what the report states against each."""
+
+
+@cache
+def load_facts() -> Mapping[str, Fact]:
+    """Return the facts by their names."""
+    return remember("facts", [FILE, __file__], _read)
+
+
+def _read() -> Mapping[str, Fact]:
+    return {
+        name: Fact(
+            table["says"], tuple(table["patterns"]), tuple(table.get("unless", ())), table.get("anywhere", False)
+        )
+        for name, table in tomllib.loads(FILE.read_text("utf-8")).items()
+    }
+
+
+def fact_reader(issue: Issue, text: str, others: Callable[[], frozenset[str]]) -> HasFact:
+    """Return a function that says whether an issue states a fact; each is looked for once.
+
+    Args:
+        issue: the issue.
+        text: its whole text.
+        others: returns the names of the facts that its numbers state.
+    """
+    messages = (link.raised.message for failure in issue.failures for link in failure.links)
+    told = "\n".join((issue.title, issue.seen, *messages))
+
+    @cache
+    def has(name: str) -> bool:
+        fact = load_facts().get(name)
+        return fact.is_in(text if fact.is_anywhere else told) if fact else name in others()
+
+    return has
+
+
+def weigh(causes: Sequence[Cause], has: HasFact) -> Weighed:
+    """Return the causes that the facts of a report leave, and those that they exclude.
+
+    Args:
+        causes: in the order in which public threads have them.
+        has: says whether the report states a fact.
+    """
+    against = {cause: next(filter(has, cause.excluded_by), "") for cause in causes}
+    possible = [cause for cause in causes if not against[cause] and all(map(has, cause.needs))]
+    excluded = [(cause, load_facts()[name].says) for cause, name in against.items() if name in load_facts()]
+    return Weighed(tuple(sorted(possible, key=lambda cause: not any(map(has, cause.favoured_by)))), tuple(excluded))

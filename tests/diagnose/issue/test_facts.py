@@ -1,0 +1,96 @@
+"""What a report states in words, and the causes that it leaves."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+import pytest
+
+from repros.diagnose.issue import read_issue
+from repros.diagnose.issue.facts import fact_reader, load_facts, weigh
+from repros.diagnose.issue.symptoms import load_symptoms
+from repros.diagnose.messages.family import Cause, load_families
+
+OF_NUMBERS = {"gradient-zero", "gradient-nan", "gradient-not-zero", "nan-later", "loss-repeats", "loss-constant"}
+"""Facts that `numbers.py` finds."""
+
+
+def facts_of(text: str) -> set[str]:
+    """Return the names of the facts that a report states."""
+    has = fact_reader(read_issue(text), text, frozenset)
+    return {name for name in load_facts() if has(name)}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("It dies after 300 steps.", "steps-ran"),
+        ("Epoch 12 is the first one that is wrong.", "steps-ran"),
+        ("The script waits before epoch 0 and logs nothing.", "no-step-ran"),
+        ("The bar stays at 0 % for an hour.", "stays-at-zero"),
+        ("The loss is NaN from the first step.", "begins-at-first-step"),
+        ("In fp32 the loss is normal.", "loss-once-normal"),
+        ("It fails in any precision.", "any-precision"),
+        ("The same script works on an A100.", "other-device-works"),
+        ("Compile and checkpointing each alone works.", "each-alone-works"),
+        ("We train a LoRA of rank 8.", "adapter"),
+        ("I have one GPU.", "one-process"),
+        ("With num_workers=0 it is the same.", "no-workers"),
+        ("With a small data set it works.", "small-data-works"),
+        ("Whatever the seed, it diverges.", "any-seed"),
+        ("Function 'AddmmBackward0' returned nan values in its 1th output.", "finite-operation"),
+        ("tokens: 0, features 64", "no-placeholder"),
+        ("Only the logged loss is wrong.", "shown-value-only"),
+        ("Each epoch gets slower.", "slower-later"),
+    ],
+)
+def test_a_report_states_a_fact(text: str, name: str) -> None:
+    assert name in facts_of(f"# A question\n\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("It never starts; two epochs would be enough.", "steps-ran"),
+        ("Fine-tuning on an A100 gives NaN.", "other-device-works"),
+        ("Full fine-tuning of 7B, no LoRA.", "adapter"),
+        ("One GPU works, with DDP on 2 GPUs it hangs.", "one-process"),
+        ("With num_workers=0 it works.", "no-workers"),
+        ("NaN in fp16; it works in fp32.", "any-precision"),
+        ("Function 'PowBackward0' returned nan values in its 0th output.", "finite-operation"),
+        ("A small model on 2 GPUs runs to the end.", "small-data-works"),
+        ("Out of memory at the first step.", "steps-ran"),
+    ],
+)
+def test_a_report_does_not_state_a_fact(text: str, name: str) -> None:
+    assert name not in facts_of(f"# A question\n\n{text}\n")
+
+
+def test_causes_name_facts_that_are_known() -> None:
+    families = chain.from_iterable(family.causes for family in load_families())
+    causes = [*families, *chain.from_iterable(symptom.causes for symptom in load_symptoms())]
+    named = {name for cause in causes for name in (*cause.needs, *cause.excluded_by, *cause.favoured_by)}
+    assert named - load_facts().keys() <= OF_NUMBERS
+    assert named
+
+
+@pytest.mark.parametrize("name", load_facts())
+def test_the_expressions_of_a_fact_compile(name: str) -> None:
+    fact = load_facts()[name]
+    assert all(re.compile(expression) for expression in (*fact.patterns, *fact.unless))
+
+
+def test_a_fact_excludes_a_cause_requires_it_or_puts_it_first() -> None:
+    first, excluded = Cause("a", "b"), Cause("c", "d", excluded_by=("steps-ran", "one-process"))
+    needed, favoured = Cause("e", "f", needs=("adapter",)), Cause("g", "h", favoured_by=("steps-ran",))
+    left = weigh([first, excluded, needed, favoured], lambda name: name == "steps-ran")
+    assert left.possible == (favoured, first)
+    assert left.excluded == ((excluded, "steps have run"),)
+
+
+def test_facts_of_numbers_count_as_well() -> None:
+    issue = read_issue("# A question\n\nNothing.\n")
+    has = fact_reader(issue, "", lambda: frozenset({"gradient-zero"}))
+    assert has("gradient-zero")
+    assert not has("gradient-nan")
