@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from repros.diagnose.issue.issue import Issue
+from repros.diagnose.issue.places import Place, find_place
 from repros.diagnose.match.user_frames import is_own
 
 _FRAME = re.compile(
@@ -24,14 +25,22 @@ _TOLD = re.compile(
 _PACKAGE = re.compile(r"(?:site|dist)-packages/(?P<path>(?P<name>\w+)/.+)$")
 _OF_TITLE = re.compile(
     r"\b(?:errors?|exceptions?|crash\w*|traceback|raise[sd]?|throws?|threw|abort(?:s|ed)|segfault\w*|core dumped"
-    r"|segmentation fault|fail(?:s|ed|ing|ure)?|killed)\b|报错|错误|异常退出|崩溃|失败",
+    r"|segmentation fault|(?:shape|size|dtype|device) mismatch)\b|\w(?:Error|Exception)\b|报错|错误|异常退出|崩溃",
     re.IGNORECASE,
 )
+_FAILS = re.compile(r"\bfail(?:s|ed|ing|ure)?\b|\bkilled\b|失败", re.IGNORECASE)
+"""Words of a title that say of a result, too, that it is wrong."""
+_RUNS_ON = re.compile(
+    r"\b(?:runs?|ran|trains?|trained) normally\b|\bcollaps\w*|\bcurves?\b"
+    r"|\b(?:rewards?|loss|accuracy|score)\b[^.\n]{0,40}\b(?:moves?|stays?|between|rises?|falls?|fell|drops?|dropped|not)\b",
+    re.IGNORECASE,
+)
+"""Words of prose about a training that goes on."""
 _OF_PROSE = re.compile(
     r"\b(?:following|this|these|below|gets?|got|getting|gives?|gave|encounter\w*|rais\w+|throws?|threw|fail\w* with"
     r"|runs? into|see(?:ing)?|hits?|ends? (?:with|in)) (?:\w+ ){0,3}(?:errors?|exceptions?|traceback)\b"
     r"|\b(?:errors?|exceptions?) (?:below|is|as follows|occur\w*|messages?)\b|\bcrash(?:es|ed|ing)\b|\band crash\b"
-    r"|\bit (?:raises|throws|fails with|crashes)\b|\bframes?: |\btraceback\b|\bsegfault\w*|\bcore dumped\b|报错|崩溃",
+    r"|\bit (?:raises|throws|fails with|crashes)\b|\b(?:gives?|raises|with|into) an? (?:shape|size|dtype|device) mismatch\b|\bframes?: |\btraceback\b|\bsegfault\w*|\bcore dumped\b|报错|崩溃",
     re.IGNORECASE,
 )
 """Words of a crash; a title is short, and prose has errors in other senses."""
@@ -51,6 +60,15 @@ _OTHER_SENSE = re.compile(
     re.IGNORECASE,
 )
 _PICTURE = re.compile(r"<img\b|!\[[^\]\n]*\]\(|user-attachments/assets|\bscreenshots?\b|截图", re.IGNORECASE)
+_ARROW = re.compile(r"\s*(?:->|\u2192|,? which (?:goes into|calls)|,? and is in| calls )\s*")
+_CHAIN = re.compile(r"[^.\n]*(?:\.(?!\s)[^.\n]*)*(?:->|\u2192| calls | goes into )[^\n]*")
+_OF_FRAMES = re.compile(r"\b(?:traceback|frames?|stack|calls?)\b", re.IGNORECASE)
+_CUT = re.compile(
+    r"\s(?:and (?:is|was) (?:then )?cut|\(?(?:the )?(?:last|final|rest|worker)[^)\n]{0,40}|and then cut)|\. |\u2026|\.\.\."
+)
+"""What follows the last call that a report could read."""
+_CALL = re.compile(r"\w\(|\w_\w|\w\.\w+\b|\w/\w")
+"""What a call has, and a word of a sentence has not."""
 _LONGEST_CODE = 100
 _PARTS = 2
 """Parts of a path of the user's own that name a file."""
@@ -85,6 +103,13 @@ class Crash:
     """The last frame of the user's own code in it, if a library's frame is the last one."""
     is_picture: bool
     """Whether the issue has a picture, which may be that of the error."""
+    told: str = ""
+    """The last call of a chain `a -> b -> c` in its sentences, if it has no frame."""
+
+    @property
+    def place(self) -> Place | None:
+        """What is known of its last call."""
+        return find_place(str(self.frame) if self.frame else self.told)
 
 
 def find_crash(issue: Issue, text: str) -> Crash | None:
@@ -95,9 +120,9 @@ def find_crash(issue: Issue, text: str) -> Crash | None:
         text: its whole text.
     """
     frame, caller = last_frames(issue, text)
-    if not frame and not _HEADER.search(text) and not _says_crash(issue):
+    if not frame and not _HEADER.search(text) and not says_crash(issue):
         return None
-    return Crash(frame, caller, bool(_PICTURE.search(text)))
+    return Crash(frame, caller, bool(_PICTURE.search(text)), "" if frame else _told_call(issue.seen))
 
 
 def last_frames(issue: Issue, text: str) -> tuple[Frame | None, Frame | None]:
@@ -113,11 +138,30 @@ def last_frames(issue: Issue, text: str) -> tuple[Frame | None, Frame | None]:
     return last, own[-1] if own and last and last.package else None
 
 
-def _says_crash(issue: Issue) -> bool:
-    """Return whether the title has a word of a crash in this sense, or else the prose."""
-    if _OF_TITLE.search(_OTHER_SENSE.sub(" ", issue.title)):
-        return True
-    return not _RESULT.search(issue.title) and bool(_OF_PROSE.search(_OTHER_SENSE.sub(" ", issue.seen)))
+def says_crash(issue: Issue) -> bool:
+    """Return whether the words of an issue are those of a crash, and not of a wrong result or a training that goes on."""
+    title, prose = (_OTHER_SENSE.sub(" ", text) for text in (issue.title, issue.seen))
+    is_told, is_result = bool(_OF_PROSE.search(prose)), bool(_RESULT.search(issue.title))
+    if not _OF_TITLE.search(title) and not _FAILS.search(title):
+        return is_told and not is_result
+    return is_told or (not is_result and not _RUNS_ON.search(prose))
+
+
+def is_of_result(issue: Issue) -> bool:
+    """Return whether the title of an issue is about what its program computes, or how fast."""
+    return bool(_RESULT.search(issue.title))
+
+
+def _told_call(prose: str) -> str:
+    """Return the last call of the last chain that a sentence tells; empty if none does."""
+    chains = [found for found in _CHAIN.findall(prose) if len(_ARROW.findall(found)) > 1 or _OF_FRAMES.search(found)]
+    parts = map(_plain_call, _ARROW.split(chains[-1])) if chains else ()
+    return ([part[:_LONGEST_CODE] for part in parts if _CALL.search(part)] or [""])[-1]
+
+
+def _plain_call(part: str) -> str:
+    """Return a link of a chain without what says that the chain is cut."""
+    return _CUT.split(part)[0].replace("`", "").strip(" \t\u2026.,;:")
 
 
 def _told_frames(prose: str) -> Iterator[Frame]:

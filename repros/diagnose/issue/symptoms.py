@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from repros.diagnose.issue import needles
+from repros.diagnose.issue.complaints import complaints
+from repros.diagnose.issue.facts import HasFact
 from repros.diagnose.issue.issue import Issue
 from repros.diagnose.issue.needles import Needles, has_needles, needles_of
 from repros.diagnose.messages import family
@@ -22,6 +24,10 @@ from repros.model.cache.snapshot import remember
 
 FOLDER = Path(__file__).with_name("symptoms")
 _LONGEST_SENTENCE = 200
+_MOST_LINES = 2
+"""Sentences that a symptom's words may be in."""
+_RESULT = re.compile(r"\b(?:loss\w*|accuracy|rewards?|scores?|metrics?|norms?|lr|rate|steps? \d+ to)\b", re.IGNORECASE)
+"""Words of a sentence about a number, which may be stuck as well."""
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -53,6 +59,10 @@ class Symptom:
     """In the order in which public threads have them."""
     is_general: bool = False
     """Whether it is tried after those that are not."""
+    is_stop: bool = False
+    """Whether the program stands still, runs out of memory or may end in an error, so that it has no result."""
+    excluded_by: tuple[str, ...] = ()
+    """Facts of a report that does not have it, whatever its words."""
     checks: tuple[tuple[str, str], ...] = ()
     """Expressions of wrappers, whatever the case, and the check that works with each."""
 
@@ -102,17 +112,43 @@ def _read_file(file: Path) -> Iterator[Symptom]:
             tuple(table["next"]),
             read_causes(table.get("causes", ())),
             table.get("general", False),
+            table.get("stop", False),
+            tuple(table.get("excluded_by", ())),
             tuple(table.get("checks", {}).items()),
         )
 
 
-def find_symptom(issue: Issue) -> ReportedSymptom | None:
-    """Return the symptom of an issue, of its title if that has one; None if its words report none."""
-    for text in (issue.title, issue.seen):
-        lower = text.lower()
-        for symptom in load_symptoms():
-            if found := symptom.search(text, lower):
-                return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
+def find_symptom(issue: Issue, has: HasFact = lambda _: False, *, is_crash: bool = False) -> ReportedSymptom | None:
+    """Return the symptom of an issue, of its title if that has one; None if its words report none.
+
+    A program that does not move has no result, so a general symptom of the title gives way to a hang in the text.
+
+    Args:
+        issue: the issue.
+        has: says whether it states a fact, by its name; symptoms that one excludes are left out.
+        is_crash: whether the program ends in an error: then only symptoms count that such a program may have.
+    """
+    tried = [
+        symptom
+        for symptom in load_symptoms()
+        if (symptom.is_stop or not is_crash) and not any(map(has, symptom.excluded_by))
+    ]
+    of_title, told = _first(issue.title, tried), complaints(issue.seen)
+    if of_title and (of_title.symptom.is_stop or not of_title.symptom.is_general):
+        return of_title
+    stops = [symptom for symptom in tried if symptom.is_stop] if issue.is_hang else []
+    lines = (line for line in told.split("\n") if not _RESULT.search(line))
+    hang = next(filter(None, (_first(line, stops) for line in lines)), None)
+    return hang or of_title or _first(told, tried)
+
+
+def _first(text: str, symptoms: Iterable[Symptom]) -> ReportedSymptom | None:
+    """Return the first symptom that one line of a text reports, or two that follow each other."""
+    lower = text.lower()
+    for symptom in symptoms:
+        found = symptom.search(text, lower)
+        if found and found[0].count("\n") < _MOST_LINES:
+            return ReportedSymptom(symptom, _sentence(text, found.start(), found.end()))
     return None
 
 

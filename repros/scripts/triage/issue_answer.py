@@ -26,6 +26,7 @@ from repros.scripts.triage.reported_answer import (
     excluded_section,
     finding_sections,
     is_left_alone,
+    missing_sections,
     raised_sections,
 )
 from repros.scripts.triage.script_answer import uses_section
@@ -121,11 +122,11 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
     """Return the answer to an issue without a known error: its symptom, its change of release, or its script."""
     issue = report.issue
     error = tuple(section for section in answer.sections if section.label in {"error", "where"})
-    symptom = find_symptom(issue)
+    symptom = report.symptom
     if symptom and report.conditions.excludes(symptom.symptom.title):
         symptom = None
     decided = report.decided
-    if error and not ((symptom or decided) and _is_of_title(issue)):
+    if error and not ((symptom or decided) and _is_of_title(report)):
         is_placed = any(section.label in {"where", "says"} for section in answer.sections)
         raised = () if is_placed else raised_sections(report)
         return replace(answer, sections=(*answer.sections, *raised, *contrast_sections(report)))
@@ -136,7 +137,8 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
         shows = [f"repros show {one.uses.repro_id}" for one in close]
         commands = (*shows, *(command.replace("{script}", _SCRIPT) for command in symptom.symptom.next))
         said, *rest = _reported_sections(symptom, report, () if close else readers.listed())
-        sections = (*error, said, *uses, *rest)
+        lacks = () if error or not report.is_crash else missing_sections(report)
+        sections = (*error, said, *lacks, *uses, *rest)
         answer = replace(_possible(answer, symptom.symptom.title), sections=sections, next=commands)
         return replace(answer, title=decided.title, certainty=Certainty.LIKELY) if decided else answer
     if change:
@@ -154,9 +156,11 @@ def _possible(answer: Answer, title: str) -> Answer:
     return replace(answer, title=title, certainty=Certainty.POSSIBLE)
 
 
-def _is_of_title(issue: Issue) -> bool:
+def _is_of_title(report: Report) -> bool:
     """Return whether the title reports a symptom, and no exception."""
-    return not MESSAGE.search(issue.title) and find_symptom(replace(issue, seen="")) is not None
+    issue = report.issue
+    titled = find_symptom(replace(issue, seen=""), report.has_fact, is_crash=report.is_crash)
+    return not MESSAGE.search(issue.title) and titled is not None
 
 
 def _close_failures(issue: Issue, readers: Readers) -> list[Resemblance]:

@@ -85,7 +85,8 @@ def _elsewhere_sections(match: LogMatch) -> Iterator[Section]:
 def _reported(report: Report, explanations: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
     """Return what an issue reports in its own words in front of the explanations of its messages."""
     issue = report.issue
-    prose = "" if find_symptom(replace(issue, seen="")) else issue.seen
+    titled = find_symptom(replace(issue, seen=""), report.has_fact, is_crash=report.is_crash)
+    prose = "" if titled else issue.seen
     found = find_reported(issue.title, prose, load_families())
     if found is None:
         return explanations

@@ -9,12 +9,12 @@ from functools import cached_property
 
 from repros.diagnose.issue import Issue, read_issue
 from repros.diagnose.issue.conditions import Conditions, contradicts, read_conditions
-from repros.diagnose.issue.crash import Crash, find_crash
+from repros.diagnose.issue.crash import Crash, find_crash, is_of_result, says_crash
 from repros.diagnose.issue.facts import HasFact, Weighed, fact_reader, weigh
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.numbers import Finding, find_numbers
 from repros.diagnose.issue.pair import Pair, find_pair
-from repros.diagnose.issue.symptoms import Symptom, is_named, possible_causes
+from repros.diagnose.issue.symptoms import ReportedSymptom, Symptom, find_symptom, is_named, possible_causes
 from repros.diagnose.messages import PossibleCause
 from repros.diagnose.messages.family import Cause
 from repros.scripts.triage.kind import Document
@@ -67,6 +67,16 @@ class Report:
     def crash(self) -> Crash | None:
         """The crash that it reports without its error."""
         return find_crash(self.issue, self.text)
+
+    @cached_property
+    def is_crash(self) -> bool:
+        """Whether its words are those of a program that ends in an error."""
+        return says_crash(self.issue) or (self.crash is not None and not is_of_result(self.issue))
+
+    @cached_property
+    def symptom(self) -> ReportedSymptom | None:
+        """The symptom that its words report."""
+        return find_symptom(self.issue, self.has_fact, is_crash=self.is_crash)
 
     @cached_property
     def pair(self) -> Pair | None:

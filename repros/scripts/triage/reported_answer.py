@@ -59,13 +59,12 @@ def answer_reported(answer: Answer, report: Report, before: tuple[Section, ...])
     if decided := report.decided:
         sections = (*before, *finding_sections(decided))
         return replace(answer, title=decided.title, certainty=Certainty.LIKELY, sections=sections)
-    crash, pair = report.crash, report.pair
+    crash, pair = report.crash if report.is_crash else None, report.pair
     compared = tuple(pair_sections(pair, report.source)) if pair else tuple(contrast_sections(report))
     title = _compared_title(pair) if pair else "No known symptom"
     if crash:
-        title = "It crashes, and the report has no traceback that ends in an error"
-        before = (*before, *_reached_sections(crash))
-    missing = tuple(_missing_sections(report, crash))
+        title = "It ends in an error whose text the report lacks"
+    missing = tuple(missing_sections(report))
     return replace(answer, title=title, sections=(*before, *compared, *missing))
 
 
@@ -94,9 +93,14 @@ def contrast_sections(report: Report) -> Iterator[Section]:
 
 
 def _reached_sections(crash: Crash) -> Iterator[Section]:
-    """Yield the last frame of a traceback without its end."""
+    """Yield the last call of a traceback without its end, what is done there, and what to look at."""
     if crash.frame:
         yield Section("where", (f"the traceback is cut at {_place(crash.frame, crash.caller)}",), most_lines=3)
+    elif crash.told:
+        yield Section("where", (f"the last call that can be read is {crash.told}",), most_lines=2)
+    if place := crash.place:
+        yield Section("says", (place.says,), most_lines=2)
+        yield Section("check", (place.check,), most_lines=4, is_whole=True)
 
 
 def raised_sections(report: Report) -> Iterator[Section]:
@@ -111,12 +115,13 @@ def _place(frame: Frame, caller: Frame | None) -> str:
     return f"{frame}{owner}{f', called by {caller}' if caller else ''}"
 
 
-def _missing_sections(report: Report, crash: Crash | None) -> Iterator[Section]:
-    """Yield what the report lacks; nothing that it has."""
-    issue = report.issue
+def missing_sections(report: Report) -> Iterator[Section]:
+    """Yield the last place of a report without its error, and what it lacks; nothing that it has."""
+    issue, crash = report.issue, report.crash if report.is_crash else None
     text = f"{issue.title}\n{issue.seen}"
     if crash:
-        lacks = _NO_END if crash.frame else _NO_TEXT
+        yield from _reached_sections(crash)
+        lacks = _NO_END if crash.frame or crash.told else _NO_TEXT
         picture = "; pictures are not read" if crash.is_picture and not crash.frame else ""
         yield Section("missing", (f"{lacks}{picture}",), most_lines=2)
     elif _WORKED.search(text):

@@ -1,0 +1,43 @@
+"""The sentences of an issue that may report what is wrong: without settings, lists of what works, and expectations."""
+
+from __future__ import annotations
+
+import re
+
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_LABEL = re.compile(
+    r"^\W{0,4}(?:[\w'’/-]+ ){0,4}?(?:config\w*|settings?|commands?|arguments?|args|environment|env|scripts?|code|versions?"
+    r"|order|set-?up|hardware|options|packages|hyper-?parameters?|system|method)\b[^.:\n]{0,40}:(?!\d)",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that lists what was run: `Config, restated: ...`."""
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s")
+_WISH = re.compile(
+    r"^\W{0,4}(?:i |we |the reporter )?(?:wanted|wants?|want|expected|expects?|expectation|goal|believes?|should)\b",
+    re.IGNORECASE,
+)
+_FAILING = re.compile(
+    r"\b(?:hang\w*|hung|stuck|freez\w*|crash\w*|fail\w*|errors?|exception|wrong\w*|incorrect\w*|nans?|infs?|not|never"
+    r"|no longer|cannot|slow\w*|worse|lower|higher|differ\w*|mismatch\w*|missing|los(?:t|es|ing)|leak\w*|oom|out of memory"
+    r"|drops?|dropped|increas\w*|grow\w*|zero|ignored|random|same|constant|again|instead|only|but|silently|duplicat\w*)\b|n't\b"
+    r"|不|没|报错|卡|失败|异常",
+    re.IGNORECASE,
+)
+_WORKS = re.compile(r"[:,]\s*(?:it )?(?:works?|fine|ok(?:ay)?|good|normal)\W*$", re.IGNORECASE)
+_FROZEN = re.compile(
+    r"\b((?:tower|encoder|decoder|llm|merger|backbone|layers?|weights?|parameters?|embeddings?|ve|vit|modules?|model|head"
+    r"|base|projector|aligner)\b[^.;,\n]{0,15})\b(?:frozen|freeze)\b",
+    re.IGNORECASE,
+)
+"""A module that is not trained, as opposed to a program that does not move."""
+
+
+def complaints(prose: str) -> str:
+    """Return the sentences of a text that may report what is wrong, one a line."""
+    return "\n".join(_FROZEN.sub(r"\1fixed", text) for text in _SENTENCE.split(prose) if text and _complains(text))
+
+
+def _complains(sentence: str) -> bool:
+    if _WISH.match(sentence) or _WORKS.search(sentence):
+        return False
+    return bool(_FAILING.search(sentence)) or not (_LABEL.match(sentence) or _ITEM.match(sentence))
