@@ -33,9 +33,14 @@ _MOST_DENIED = 40
 _SAME = re.compile(r"\b(?:same|both|either|neither|regardless|all versions|any version)\b", re.IGNORECASE)
 """Words of a sentence about releases that do not differ."""
 _BOTH = re.compile(
-    r"\bboth (?:fail|crash|hang|show|have|are|give|raise|with)\w*|\bneither\b|\bin either\b", re.IGNORECASE
+    r"\b(?:all|each|both|every one|three|several)(?: of (?:them|these))? (?:tried|tested)\b|\btried (?:all|each|both"
+    r"|several)\b"
+    r"|\bboth (?:fail|crash|hang|show|have|are|give|raise|with)\w*|\bneither\b|\bin either\b",
+    re.IGNORECASE,
 )
 """Words of a sentence whose two releases behave alike."""
+_ANOTHER = re.compile(r"\b(?:other|another|different)\W{1,2}(?:error|exception|problem|issue|message)\b", re.IGNORECASE)
+"""Words of a sentence about a release that has another failure."""
 _STILL = re.compile(
     r"\b(?:still(?! (?:works?|worked|fine|ok|trains?))|as well|same (?:error|issue|problem|result|behaviou?r)|(?:not"
     r"|n't) help|no (?:luck|effect|difference)"
@@ -73,7 +78,8 @@ _BAD = _compiled(
     r"|by)|before"
     rf"|prior to|(?:upgrad|updat|mov|switch|bump|chang|migrat|port|go)\w*(?: [^\ue000.;]{{0,40}})? to"
     rf"|after (?:upgrad|updat"
-    rf"|install|bump)\w*|regress\w*[^\ue000.;]{{0,30}} (?:in|with|since|from)|no longer[^\ue000.;]{{0,40}} (?:in"
+    rf"|install|bump)\w*|regress\w*[^\ue000.;]{{0,30}} (?:in|with|since|from)|(?:no longer|stop(?:s"
+    rf"|ped) \w+ing)[^\ue000.;]{{0,40}} (?:in"
     rf"|with|since))"
     rf"[\s`'\"(]*(?:the |version |release )*{MENTION}",
     rf"{MENTION}\+?[`)\s]{{1,3}}(?:\w+ )?(?:breaks?|broke|introduce[sd]?|changed|changes|regress\w*|no longer"
@@ -111,16 +117,17 @@ def find_change(issue: Issue) -> ReleaseChange | None:
     sentences = find_mentions(issue.title, issue.seen, issue.versions)
     is_change = bool(_CHANGE.search(issue.title))
     for sentence in sentences:
+        if both := _by_both(_all([sentence], _GOOD), _all([sentence], (*_BAD, *_WEAK))):
+            return both
         if (is_change or _CHANGE.search(sentence.text)) and not _BOTH.search(sentence.text):
             for pair in _pairs(sentence):
                 return pair
     good = _all([sentence for sentence in sentences if not _STILL.search(sentence.text)], _GOOD)
-    bad = _all(sentences, _BAD)
+    bad = _all([sentence for sentence in sentences if not _ANOTHER.search(sentence.text)], _BAD)
     differing = [sentence for sentence in sentences if not _SAME.search(sentence.text)]
     weak = [one for one in _all(differing, _WEAK) if one not in good and one not in bad]
     good = [one for one in good if one not in bad]
-    of_title = [one for one in _all(find_mentions(issue.title, "", issue.versions), _WEAK) if one in weak]
-    return _by_both(good, [*bad, *weak]) or _by_good(good, sentences, issue) or _by_bad([*bad, *of_title])
+    return _by_both(good, [*bad, *weak]) or _by_good(good, sentences, issue) or _by_bad(bad)
 
 
 def _pairs(sentence: Sentence) -> Iterator[ReleaseChange]:

@@ -31,8 +31,9 @@ _OF_TITLE = re.compile(
 _FAILS = re.compile(r"\bfail(?:s|ed|ing|ure)?\b|\bkilled\b|失败", re.IGNORECASE)
 """Words of a title that say of a result, too, that it is wrong."""
 _RUNS_ON = re.compile(
-    r"\b(?:runs?|ran|trains?|trained) normally\b|\bcollaps\w*|\bcurves?\b"
-    r"|\b(?:rewards?|loss|accuracy|score)\b[^.\n]{0,40}\b(?:moves?|stays?|between|rises?|falls?|fell|drops?|dropped|not)\b",
+    r"\b(?:runs?|ran|trains?|trained) normally\b|\bcollaps\w*|\bcurves?\b|\bno effect\b|不生效|没有生效"
+    r"|\b(?:rewards?|loss|accuracy|score)\b[^.\n]{0,40}\b(?:moves?|stays?|between|rises?|falls?|fell|drops?|dropped"
+    r"|not)\b",
     re.IGNORECASE,
 )
 """Words of prose about a training that goes on."""
@@ -40,7 +41,8 @@ _OF_PROSE = re.compile(
     r"\b(?:following|this|these|below|gets?|got|getting|gives?|gave|encounter\w*|rais\w+|throws?|threw|fail\w* with"
     r"|runs? into|see(?:ing)?|hits?|ends? (?:with|in)) (?:\w+ ){0,3}(?:errors?|exceptions?|traceback)\b"
     r"|\b(?:errors?|exceptions?) (?:below|is|as follows|occur\w*|messages?)\b|\bcrash(?:es|ed|ing)\b|\band crash\b"
-    r"|\bit (?:raises|throws|fails with|crashes)\b|\b(?:gives?|raises|with|into) an? (?:shape|size|dtype|device) mismatch\b|\bframes?: |\btraceback\b|\bsegfault\w*|\bcore dumped\b|报错|崩溃",
+    r"|\bit (?:raises|throws|fails with|crashes)\b|\b(?:gives?|raises|with|into) an? (?:shape|size|dtype"
+    r"|device) mismatch\b|\bframes?: |\btraceback\b|\bsegfault\w*|\bcore dumped\b|报错|崩溃",
     re.IGNORECASE,
 )
 """Words of a crash; a title is short, and prose has errors in other senses."""
@@ -64,7 +66,8 @@ _ARROW = re.compile(r"\s*(?:->|\u2192|,? which (?:goes into|calls)|,? and is in|
 _CHAIN = re.compile(r"[^.\n]*(?:\.(?!\s)[^.\n]*)*(?:->|\u2192| calls | goes into )[^\n]*")
 _OF_FRAMES = re.compile(r"\b(?:traceback|frames?|stack|calls?)\b", re.IGNORECASE)
 _CUT = re.compile(
-    r"\s(?:and (?:is|was) (?:then )?cut|\(?(?:the )?(?:last|final|rest|worker)[^)\n]{0,40}|and then cut)|\. |\u2026|\.\.\."
+    r"\s(?:and (?:is|was) (?:then )?cut|\(?(?:the )?(?:last|final|rest|worker)[^)\n]{0,40}|and then cut)|\. |\u2026"
+    r"|\.\.\."
 )
 """What follows the last call that a report could read."""
 _CALL = re.compile(r"\w\(|\w_\w|\w\.\w+\b|\w/\w")
@@ -139,7 +142,7 @@ def last_frames(issue: Issue, text: str) -> tuple[Frame | None, Frame | None]:
 
 
 def says_crash(issue: Issue) -> bool:
-    """Return whether the words of an issue are those of a crash, and not of a wrong result or a training that goes on."""
+    """Return whether an issue's words are those of a crash, not of a wrong result or a training that goes on."""
     title, prose = (_OTHER_SENSE.sub(" ", text) for text in (issue.title, issue.seen))
     is_told, is_result = bool(_OF_PROSE.search(prose)), bool(_RESULT.search(issue.title))
     if not _OF_TITLE.search(title) and not _FAILS.search(title):

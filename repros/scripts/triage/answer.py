@@ -20,6 +20,8 @@ _IMPORTANCE = (
     "because",
     "error",
     "reported",
+    "supposed",
+    "computed",
     "begins",
     "link",
     "found",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.issue import Issue
 from repros.diagnose.issue.conditions import Conditions, fit_command
+from repros.diagnose.issue.facts import Weighed
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.pair import PairKind, Quantity
 from repros.diagnose.issue.symptoms import ReportedSymptom, check_of, find_symptom, rank_by_words
@@ -22,9 +23,11 @@ from repros.scripts.triage.pair_answer import pair_sections
 from repros.scripts.triage.report import Report
 from repros.scripts.triage.reported_answer import (
     answer_reported,
+    computed_section,
     contrast_sections,
     excluded_section,
     finding_sections,
+    hypothesis_sections,
     is_left_alone,
     missing_sections,
     raised_sections,
@@ -129,7 +132,8 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
     if error and not ((symptom or decided) and _is_of_title(report)):
         is_placed = any(section.label in {"where", "says"} for section in answer.sections)
         raised = () if is_placed else raised_sections(report)
-        return replace(answer, sections=(*answer.sections, *raised, *contrast_sections(report)))
+        supposed = hypothesis_sections(report)
+        return replace(answer, sections=(*answer.sections, *raised, *supposed, *contrast_sections(report)))
     close = _close_failures(issue, readers)
     uses = tuple(uses_section("", close))
     title_of = (Section("reported", (issue.title,), most_lines=2),) if issue.title else ()
@@ -137,6 +141,8 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
         shows = [f"repros show {one.uses.repro_id}" for one in close]
         commands = (*shows, *(command.replace("{script}", _SCRIPT) for command in symptom.symptom.next))
         said, *rest = _reported_sections(symptom, report, () if close else readers.listed())
+        if report.hypothesis and symptom.symptom.is_general:  # its words say less than the report's own
+            return answer_reported(answer, report, (*title_of, *error, *uses))
         lacks = () if error or not report.is_crash else missing_sections(report)
         sections = (*error, said, *lacks, *uses, *rest)
         answer = replace(_possible(answer, symptom.symptom.title), sections=sections, next=commands)
@@ -175,11 +181,15 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     """Yield the sentence with the symptom, what distinguishes its causes, and the documented failures that show it."""
     symptom, issue = reported.symptom, report.issue
     weighed = report.weigh(symptom)
+    supposed = tuple(hypothesis_sections(report))
     yield Section("reported", (reported.sentence,), most_lines=2)
     if decided := report.decided:
         yield from finding_sections(decided)
         return
     pair = tuple(pair_sections(report.pair, report.source)) if report.pair else ()
+    yield from (*computed_section(report), *supposed)
+    if supposed and not any(map(report.has_fact, _favours(weighed))):
+        return  # the causes of such reports in general say less than the report does
     is_compared = len(pair) > 1 and report.pair is not None and report.pair.kind is PairKind.COMPILED
     yield from pair if is_compared else pair[:1]
     if not is_compared:
@@ -196,6 +206,10 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     if shown:
         label = "near" if symptom.causes else "possible"
         yield Section(label, tuple(f"{id_} {title}" for id_, title in shown[:_MOST_FAILURES]), most_lines=4)
+
+
+def _favours(weighed: Weighed) -> Iterator[str]:
+    return (name for cause in weighed.possible for name in cause.favoured_by)
 
 
 def _concerns(failure: ListedFailure, text: str, issue: Issue) -> bool:

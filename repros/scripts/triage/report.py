@@ -11,9 +11,11 @@ from repros.diagnose.issue import Issue, read_issue
 from repros.diagnose.issue.conditions import Conditions, contradicts, read_conditions
 from repros.diagnose.issue.crash import Crash, find_crash, is_of_result, says_crash
 from repros.diagnose.issue.facts import HasFact, Weighed, fact_reader, weigh
+from repros.diagnose.issue.hypothesis import Hypothesis, find_hypothesis
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.numbers import Finding, find_numbers
 from repros.diagnose.issue.pair import Pair, find_pair
+from repros.diagnose.issue.settings import find_contradictions
 from repros.diagnose.issue.symptoms import ReportedSymptom, Symptom, find_symptom, is_named, possible_causes
 from repros.diagnose.messages import PossibleCause
 from repros.diagnose.messages.family import Cause
@@ -83,6 +85,11 @@ class Report:
         """The two sides that it compares."""
         return find_pair(self.issue, is_crash=bool(self.issue.failures or self.crash))
 
+    @cached_property
+    def hypothesis(self) -> Hypothesis | None:
+        """What it takes for the cause."""
+        return find_hypothesis(self.issue)
+
     @property
     def source(self) -> str:
         """Its script; empty without one."""
@@ -93,10 +100,21 @@ class Report:
         """What its numbers say."""
         return find_numbers(self.issue, self.text)
 
+    @cached_property
+    def settings(self) -> list[Finding]:
+        """What its commands and settings say."""
+        return find_contradictions(self.issue, self.text)
+
     @property
     def decided(self) -> Finding | None:
-        """What its numbers decide; None if they decide nothing."""
-        return next((finding for finding in self.numbers if finding.title), None)
+        """What its numbers or its settings decide; None if they decide nothing."""
+        both = (*self.settings, *self.numbers) if self.is_crash else (*self.numbers, *self.settings)
+        return next((finding for finding in both if finding.title), None)
+
+    @property
+    def computed(self) -> str:
+        """What follows from its settings and decides nothing alone; empty without any."""
+        return "; ".join(finding.text for finding in self.settings if not finding.title)
 
     def stated(self, weighed: Weighed) -> list[Cause]:
         """Return the possible causes for which the report states a fact, or of which it names something."""

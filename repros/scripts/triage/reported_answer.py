@@ -25,6 +25,7 @@ _WHICH = (
     "printed "
     "and as expected"
 )
+_ANY = "the error's text, if it ends in one; else the first step whose value is wrong, as printed and as expected"
 _VALUES = "the value as printed and as expected, and the first step that has it"
 _RESULT = re.compile(
     r"\b(?:loss\w*|gradients?|norms?|accuracy|scores?|metrics?|overfit\w*|converg\w*|reward\w*|slow\w*|speed|memory)\b",
@@ -57,7 +58,8 @@ def answer_reported(answer: Answer, report: Report, before: tuple[Section, ...])
         before: the sections that come first.
     """
     if decided := report.decided:
-        sections = (*before, *finding_sections(decided))
+        lacks = missing_sections(report) if report.is_crash else ()
+        sections = (*before, *finding_sections(decided), *lacks)
         return replace(answer, title=decided.title, certainty=Certainty.LIKELY, sections=sections)
     crash, pair = report.crash if report.is_crash else None, report.pair
     compared = tuple(pair_sections(pair, report.source)) if pair else tuple(contrast_sections(report))
@@ -65,7 +67,11 @@ def answer_reported(answer: Answer, report: Report, before: tuple[Section, ...])
     if crash:
         title = "It ends in an error whose text the report lacks"
     missing = tuple(missing_sections(report))
-    return replace(answer, title=title, sections=(*before, *compared, *missing))
+    supposed = (*computed_section(report), *hypothesis_sections(report))
+    if supposed and not crash and not pair:
+        title = "The report supposes a cause, which is to be proved"
+        before = tuple(section for section in before if section.bodies != supposed[-2].bodies)
+    return replace(answer, title=title, sections=(*before, *supposed, *compared, *missing))
 
 
 def _compared_title(pair: Pair) -> str:
@@ -79,6 +85,21 @@ def finding_sections(finding: Finding) -> Iterator[Section]:
     yield Section("because", (finding.text,), most_lines=4)
     if finding.check:
         yield Section("check", (finding.check,), most_lines=4, is_whole=True)
+
+
+def computed_section(report: Report) -> Iterator[Section]:
+    """Yield what follows from the settings of a report."""
+    if report.computed:
+        yield Section("computed", (report.computed,), most_lines=3)
+
+
+def hypothesis_sections(report: Report) -> Iterator[Section]:
+    """Yield what the report itself takes for the cause, and what would prove it."""
+    if hypothesis := report.hypothesis:
+        yield Section("supposed", (hypothesis.sentence,), most_lines=3)
+        yield Section("check", (hypothesis.check,), most_lines=4, is_whole=True)
+        if hypothesis.release:
+            yield Section("check", (hypothesis.release,), most_lines=2, is_whole=True)
 
 
 def contrast_sections(report: Report) -> Iterator[Section]:
@@ -126,8 +147,9 @@ def missing_sections(report: Report) -> Iterator[Section]:
         yield Section("missing", (f"{lacks}{picture}",), most_lines=2)
     elif _WORKED.search(text):
         yield Section("missing", (_BOTH_RELEASES.format(script=report.conditions.script or "train.py"),), most_lines=2)
-    elif not _NUMBER.search(text) and not report.pair and len(issue.seen) < _SHORT:
-        yield Section("missing", (_VALUES if _RESULT.search(text) else _WHICH,), most_lines=2)
+    elif not report.pair and not report.hypothesis:
+        is_told = bool(_NUMBER.search(text)) or len(issue.seen) >= _SHORT
+        yield Section("missing", (_ANY if is_told else _VALUES if _RESULT.search(text) else _WHICH,), most_lines=2)
 
 
 def is_left_alone(weighed: Weighed, has: HasFact) -> bool:

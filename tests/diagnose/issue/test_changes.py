@@ -41,7 +41,6 @@ INFERRED = (
     ("It stopped working with trl 0.20.0", "trl", "0.19.1", "0.20.0"),
     ("Lightning 2.5.5 breaks my checkpoints", "lightning", "2.5.4", "2.5.5"),
     ("Since peft 0.15 the adapter is empty", "peft", "0.14.0", "0.15.0"),
-    ("Training is very slow when using torch2.9", "torch", "2.8.0", "2.9.0"),
     ("A regression in trl 0.20.0", "trl", "0.19.1", "0.20.0"),
 )
 NONE = (
@@ -52,6 +51,10 @@ NONE = (
     "torch 2.5 and 2.6 both give the same NaN",
     "How do I make it work with transformers 5.0.0?",
     "It should work on trl 0.20.0",
+    "Training is very slow when using torch2.9",
+    "Training fails in trl 0.16.0",
+    "trl 0.15.1, 0.16.0 and 0.17.0 all tried, it fails",
+    "After moving to deepspeed 0.16.9 another error appears",
     "The loss went from 1.52 to 0.31 after the update",
 )
 
@@ -71,6 +74,11 @@ def test_the_release_before_the_only_one_that_is_stated(text: str, package: str,
 @pytest.mark.parametrize("text", NONE)
 def test_releases_without_a_change(text: str) -> None:
     assert find_change(read_issue(f"# {text}\n\nThat is all.\n")) is None
+
+
+def test_the_release_that_works_and_the_first_of_those_that_fail() -> None:
+    issue = read_issue("# It works with torch 2.6.0 and fails with torch 2.7.0 / 2.7.1\n\nThat is all.\n")
+    assert find_change(issue) == ReleaseChange("torch", "2.6.0", "2.7.0")
 
 
 def test_the_environment_names_the_package_of_a_bare_version_and_the_newer_end() -> None:

@@ -48,8 +48,8 @@ def test_a_place_has_an_expression_that_compiles_and_a_check(place: object) -> N
 @pytest.mark.parametrize(
     ("chain", "call"),
     [
-        ("The traceback goes main.py -> `Runner.fit(model)` -> `engine.step(batch)` and is then cut.", "engine.step(batch)"),
-        ("It ends in an error: cli/run.py line 8 -> app.wrap -> `shard_model(model)` -> torch. (The last line is cut.)",
+        ("It goes main.py -> `Runner.fit(model)` -> `engine.step(batch)` and is then cut.", "engine.step(batch)"),
+        ("It ends: cli/run.py line 8 -> app.wrap -> `shard_model(model)` -> torch. (The last line is cut.)",
          "shard_model(model)"),
         ("We go from A -> B.", ""),
     ],

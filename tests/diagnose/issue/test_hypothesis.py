@@ -1,0 +1,61 @@
+"""What a reporter takes for the cause, and what would prove it."""
+
+from __future__ import annotations
+
+import pytest
+
+from repros.diagnose.issue import read_issue
+from repros.diagnose.issue.hypothesis import ProofKind, find_hypothesis
+
+BLOCK = "```\ntransformers==4.53.3\ntorch==2.6.0\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "proof", "place"),
+    [
+        (
+            "I think transformers' masking_utils.py (line 70) turns the mask of `attention` into booleans.",
+            ProofKind.VALUE,
+            "masking_utils.py:70",
+        ),
+        ("The cause is utils/dist.py, which returns early (line 12).", ProofKind.NOT_REACHED, "utils/dist.py:12"),
+        ("`Runner.load` does not take `weights_only`, so a user cannot set it.", ProofKind.NOT_GIVEN, ""),
+        ("I found that `save_best` compares the metric before it is logged.", ProofKind.ORDER, ""),
+        ("With `shard_size=1` the wrapper silently disables gradient synchronization.", ProofKind.NOT_SYNCHRONISED, ""),
+        (
+            "I suspect `scale_loss` in trainer.py. Removing the division there gave the expected norm.",
+            ProofKind.UNDONE,
+            "trainer.py",
+        ),
+    ],
+)
+def test_a_supposed_cause_has_a_proof(text: str, proof: ProofKind, place: str) -> None:
+    found = find_hypothesis(read_issue(f"# A question\n\n{text}\n"))
+    assert found
+    assert (found.proof, found.place) == (proof, place)
+    assert found.sentence in text
+    assert found.check
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The loss of `Some-7B` is NaN.",
+        "I think the model is too small.",
+        "Is `use_cache` the cause of it?",
+        "I found little documentation of `fit`.",
+        "The problem is the loss.",
+    ],
+)
+def test_no_supposed_cause(text: str) -> None:
+    assert find_hypothesis(read_issue(f"# A question\n\n{text}\n")) is None
+
+
+def test_the_release_that_tells_whether_it_is_new() -> None:
+    text = "I traced it to transformers/masking_utils.py:70, which turns the mask into booleans."
+    found = find_hypothesis(read_issue(f"# A question\n\n{text}\n\n{BLOCK}"))
+    assert found
+    assert found.release.startswith("pip install 'transformers<4.53'")
+    unknown = find_hypothesis(read_issue(f"# A question\n\n{text}\n"))
+    assert unknown
+    assert unknown.release == ""
