@@ -90,6 +90,8 @@ FAULTS = {
 FAULTS_KEPT = {
     "made_for_each_pass": ["optimizer_remade"],
     "average_stands_still": ["average_not_updated"],
+    "average_begun_anew": ["average_begun_anew"],
+    "average_loaded_without_its_count": ["average_begun_anew"],
     "average_in_the_weights": ["kept_weights_written"],
     "best_saved_as_an_alias": ["kept_weights_saved"],
     "cosine_resumed": ["schedule_not_restored"],

@@ -27,6 +27,29 @@ def average_stands_still():
     return model
 
 
+def resume_with_an_average():
+    """Return a network and an optimizer of a training that goes on, its average before, and a new one."""
+    model = network()
+    optimizer, average = adapt(model), torch.optim.swa_utils.AveragedModel(model)
+    train(model, optimizer, 1, after=lambda: average.update_parameters(model))
+    again = network()
+    continued = adapt(again)
+    again.load_state_dict(model.state_dict())
+    continued.load_state_dict(optimizer.state_dict())
+    return again, continued, average, torch.optim.swa_utils.AveragedModel(again)
+
+
+def average_begun_anew():
+    model, optimizer, _, average = resume_with_an_average()
+    return train(model, optimizer, after=lambda: average.update_parameters(model))
+
+
+def average_loaded_without_its_count():
+    model, optimizer, before, average = resume_with_an_average()
+    average.module.load_state_dict(before.module.state_dict())
+    return train(model, optimizer, after=lambda: average.update_parameters(model))
+
+
 def average_in_the_weights():
     model = network()
     average = dict(model.state_dict())

@@ -96,6 +96,28 @@ def average_loaded():
     return model
 
 
+def average_resumed():
+    model = network()
+    optimizer, average = adapt(model), swa_utils.AveragedModel(model)
+    train(model, optimizer, 1, after=lambda: average.update_parameters(model))
+    again = network()
+    continued, loaded = adapt(again), swa_utils.AveragedModel(again)
+    again.load_state_dict(model.state_dict())
+    continued.load_state_dict(optimizer.state_dict())
+    loaded.load_state_dict(average.state_dict())
+    return train(again, continued, after=lambda: loaded.update_parameters(again))
+
+
+def average_begun_after_a_resume():
+    model = network()
+    optimizer = adapt(model)
+    train(model, optimizer, 1)
+    continued, average = adapt(model), swa_utils.AveragedModel(model)
+    continued.load_state_dict(optimizer.state_dict())
+    train(model, continued, 3)
+    return train(model, continued, 1, after=lambda: average.update_parameters(model))
+
+
 def average_begun_late():
     model, data = network(), loader()
     optimizer, average = adapt(model), swa_utils.AveragedModel(model)

@@ -4,17 +4,20 @@
 `average_not_updated`: reports a `torch.optim.swa_utils.AveragedModel` that is called and was neither updated nor
 loaded, although an optimizer has taken eight steps since it was made. `average_before_step`: reports such a model, or a
 copy of a network that was put in eval mode or loaded before the training, whose weights change four times in a row
-between a backward and the step that uses it.
+between a backward and the step that uses it. `average_begun_anew`: reports such a model without an update that is updated
+after the first step of an optimizer that was loaded with its moments.
 
 ## Why is this bad?
-The averaged model has its initial weights, or averages each step one step late and never sees the last.
+The averaged model has its initial weights, or averages each step one step late and never sees the last. An average that
+begins anew after a resume has lost the weights of all steps before.
 
 ## Example
 A training loop without `averaged.update_parameters(model)`.
 
 ## Known misses
 Averages that were updated once, or whose count of updates came from a checkpoint. Averages in a list or dict, and those
-that are written through `.data`.
+that are written through `.data`. After a resume: optimizers without a state, averages of other classes, and those that
+are updated for the first time after a later step, as when an average is meant to begin late.
 
 ## Cost
 One read of a counter for the first such call; in the first steps, two versions of a weight for each average.
@@ -31,6 +34,8 @@ from repros.diagnose.watch.inside.observe.optimizers import parameters_of
 from repros.diagnose.watch.inside.watch import Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torch import Tensor
     from torch.nn import Module
     from torch.optim import Optimizer
@@ -46,6 +51,11 @@ CHECKS = (
         "average_before_step",
         "an average of weights is updated before the step",
         "update the average after `optimizer.step()`",
+    ),
+    Check(
+        "average_begun_anew",
+        "a resumed training begins its average of weights anew",
+        "save `averaged.state_dict()` with the model's, and load both",
     ),
 )
 
@@ -109,15 +119,30 @@ class _Early:
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     early = _Early(watch)
-    still: weakref.WeakKeyDictionary[AveragedModel, int] = weakref.WeakKeyDictionary()
+    still: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
     """The averages without an update, with the number of steps before they were made."""
+    resumed = -1  # the number of steps before an optimizer was loaded with its moments
 
     def average_made(average: AveragedModel) -> None:
         still[average] = watch.count("after_step")
         early.add(average)
 
+    def state_loaded(module: Module, state: Mapping[str, object], *_: object) -> None:
+        early.add(module)
+        if module in still and "n_averaged" in state:
+            del still[module]
+
+    def loaded(optimizer: Optimizer, *_: object) -> None:
+        nonlocal resumed
+        if optimizer.state:
+            resumed = watch.count("after_step")
+
     def average_updated(average: AveragedModel) -> None:
-        still.pop(average, None)
+        made = still.pop(average, None)
+        total = watch.count("after_step")
+        if made is not None and 0 <= resumed == total - 1 and int(average.n_averaged) == 0:
+            text = f"this {type(average).__name__} has no update, and the optimizer continues a training: it begins anew"
+            watch.report("average_begun_anew", text, step=total)
 
     def average_called(average: AveragedModel) -> None:
         total = watch.count("after_step")
@@ -128,8 +153,9 @@ def listen(watch: Watch) -> None:
             text = f"this {type(average).__name__} is used, and was not updated in {since} steps"
             watch.report("average_not_updated", text, step=total)
 
+    watch.listen("loaded", loaded)
     watch.listen("average_made", average_made)
     watch.listen("average_updated", average_updated)
     watch.listen("average_called", average_called)
     watch.listen("switching", early.switching)
-    watch.listen("state_loaded", lambda module, *_: early.add(module))
+    watch.listen("state_loaded", state_loaded)
