@@ -134,6 +134,16 @@ def test_what_several_ranks_have_written_comes_in_their_order(tmp_path: Path) ->
     assert polled == [(0, 1), (0, 2), (1, 1), (1, 2), (None, 1), (None, 2)]
 
 
+def test_a_folder_of_events_has_a_limit_for_all_of_its_files(tmp_path: Path) -> None:
+    """What is left of the limit is less than the second file, and nothing is left for the third."""
+    line = json.dumps({"event": "finding", "rank": 0}) + "\n"
+    for pid in (5, 6, 7):
+        (tmp_path / f"{pid}.jsonl").write_text(line * 100, "utf-8")
+    folder = EventFolder(tmp_path, most=len(line) * 130)
+    assert [len(list(folder.poll())), len(list(folder.poll()))] == [130, 0]
+    assert len(list(EventFolder(tmp_path).poll())) == 300
+
+
 def test_an_event_that_cannot_be_understood_costs_itself_alone() -> None:
     made = report()
     made.take({"event": "digest", "pid": 1})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from repros.scripts.try_ import known
 from tests.scripts.try_.conftest import Try, Write
 
 PRELUDE = """
@@ -63,3 +66,48 @@ def test_a_large_output_is_read_in_part(try_here: Try, write: Write) -> None:
     ended = try_here("print.py", "--json")
     assert (ended.stack["status"], ended.stack["last_lines"][-1]) == ("clean", "at the end")
     assert Path(ended.stack["logs"], "main.log").stat().st_size < 400_000
+
+
+FINDING: dict[str, Any] = {
+    "event": "finding",
+    "pid": 99,
+    "rank": 0,
+    "step": 1,
+    "number": 1,
+    "time": 1.0,
+    "versions": {},
+    "wrappers": [],
+    "check": "gradients_differ",
+    "text": "forged",
+    "place": None,
+    "names": [],
+    "numbers": {},
+}
+
+
+def forge(*files: list[dict[str, Any]]) -> str:
+    """Return a script that writes events of the watch, each list to a file of its own."""
+    texts = ["".join(json.dumps(event) + "\n" for event in events) for events in files]
+    return (
+        PRELUDE
+        + f"for number, text in enumerate({texts!r}):\n    (cell / 'watch' / f'9{{number}}.jsonl').write_text(text)\n"
+    )
+
+
+@pytest.mark.parametrize("wrong", [{"text": 5}, {"place": 5}])
+def test_a_finding_that_is_no_text_is_a_damaged_event(wrong: dict[str, Any], try_here: Try, write: Write) -> None:
+    write("hostile.py", forge([FINDING | wrong]))
+    ended = try_here("hostile.py", "--json")
+    assert (ended.code, ended.stack["status"], ended.stack["findings"]) == (0, "clean", [])
+
+
+def test_the_events_of_all_files_together_have_a_limit(
+    try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file is shorter than the limit."""
+    files = [[FINDING | {"check": f"check_{file}_{number}"} for number in range(8)] for file in range(5)]
+    write("hostile.py", forge(*files))
+    whole = len(try_here("hostile.py", "--json").stack["findings"])
+    monkeypatch.setattr(known, "_MOST_EVENTS", 10 * len(json.dumps(FINDING)))
+    part = len(try_here("hostile.py", "--json").stack["findings"])
+    assert (whole, part <= 10) == (40, True)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from repros.model import cache
 from repros.scripts.try_.environ import script_environ
 from repros.scripts.try_.inside import calls as filtered
 from repros.scripts.try_.inside import sandbox
@@ -330,6 +331,54 @@ def test_a_socket_of_another_program_has_no_path(try_here: Try, write: Write, he
         address = str(here / "s")
         write("call.py", PROBE + f"import socket\nattempt(lambda: socket.socket(1).connect({address!r}))\n")
         assert try_here("call.py", "--json").written == "No such file or directory\n"
+
+
+@needs_files
+@pytest.mark.parametrize("flags", ["os.O_RDONLY", "os.O_RDWR"])
+def test_a_lock_of_the_cache_cannot_be_held(
+    flags: str, try_here: Try, write: Write, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a file is enough to lock it, and every other command would wait as long as the script lives."""
+    monkeypatch.setenv(cache.VARIABLE, str(here / "cache"))
+    lock, accelerator = here / "cache/environments/current.lock", here / "cache/sim/built.so"
+    for file in (lock, accelerator):
+        file.parent.mkdir(parents=True)
+        file.write_text("x")
+    write(
+        "lock.py",
+        PROBE
+        + f"""
+import fcntl
+attempt(lambda: fcntl.flock(os.open({str(lock)!r}, {flags}), fcntl.LOCK_EX | fcntl.LOCK_NB))
+attempt(lambda: open({str(accelerator)!r}).read())
+""",
+    )
+    refused, read = try_here("lock.py", "--json", "--no-watch").written.splitlines()
+    assert (refused in {"Permission denied", "No such file or directory"}, read) == (True, "done x")
+
+
+def test_the_number_of_open_files_has_a_limit(try_here: Try, write: Write) -> None:
+    """The kernel keeps memory for each socket, which no other limit counts."""
+    write(
+        "open.py",
+        """
+        import os, resource
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (10_000, 10_000))
+        except (OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        count = 0
+        try:
+            while count < 10_000:
+                os.dup(0)
+                count += 1
+        except OSError as error:
+            print(count, error.strerror)
+        """,
+    )
+    count, _, problem = try_here("open.py", "--json").written.strip().partition(" ")
+    assert (problem, 0 < int(count) <= sandbox._MOST_OPEN) == ("Too many open files", True)
 
 
 def test_memory_and_files_have_limits(try_here: Try, write: Write) -> None:
