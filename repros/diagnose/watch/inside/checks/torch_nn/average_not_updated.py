@@ -4,8 +4,8 @@
 `average_not_updated`: reports a `torch.optim.swa_utils.AveragedModel` that is called and was neither updated nor
 loaded, although an optimizer has taken eight steps since it was made. `average_before_step`: reports such a model, or a
 copy of a network that was put in eval mode or loaded before the training, whose weights change four times in a row
-between a backward and the step that uses it. `average_begun_anew`: reports such a model without an update that is updated
-after the first step of an optimizer that was loaded with its moments.
+between a backward and the step that uses it. `average_begun_anew`: reports such a model without an update that is first
+updated after the first step of an optimizer that was loaded with its moments.
 
 ## Why is this bad?
 The averaged model has its initial weights, or averages each step one step late and never sees the last. An average that
@@ -116,46 +116,61 @@ class _Early:
             self._watch.ignore("before_step", self.before_step)
 
 
+class _Still:
+    """The averages without an update."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._made: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
+        """The number of steps before each was made."""
+        self._resumed = -1
+        """The number of steps before an optimizer was loaded with its moments."""
+
+    def made(self, average: AveragedModel) -> None:
+        self._made[average] = self._watch.count("after_step")
+
+    def state_loaded(self, module: Module, state: Mapping[str, object], *_: object) -> None:
+        if "n_averaged" in state:
+            self._made.pop(module, None)
+
+    def optimizer_loaded(self, optimizer: Optimizer, *_: object) -> None:
+        if optimizer.state:
+            self._resumed = self._watch.count("after_step")
+
+    def updated(self, average: AveragedModel) -> None:
+        is_first = self._made.pop(average, None) is not None
+        total = self._watch.count("after_step")
+        if is_first and 0 <= self._resumed == total - 1 and int(average.n_averaged) == 0:
+            text = (
+                f"this {type(average).__name__} has no update, and the optimizer continues a training: it begins anew"
+            )
+            self._watch.report("average_begun_anew", text, step=total)
+
+    def called(self, average: AveragedModel) -> None:
+        total = self._watch.count("after_step")
+        if total - self._made.get(average, total) < _STEPS:
+            return
+        since = total - self._made.pop(average)
+        if int(average.n_averaged) == 0:
+            text = f"this {type(average).__name__} is used, and was not updated in {since} steps"
+            self._watch.report("average_not_updated", text, step=total)
+
+
 def listen(watch: Watch) -> None:
     """Attach the checks."""
-    early = _Early(watch)
-    still: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
-    """The averages without an update, with the number of steps before they were made."""
-    resumed = -1  # the number of steps before an optimizer was loaded with its moments
+    still, early = _Still(watch), _Early(watch)
 
     def average_made(average: AveragedModel) -> None:
-        still[average] = watch.count("after_step")
+        still.made(average)
         early.add(average)
 
     def state_loaded(module: Module, state: Mapping[str, object], *_: object) -> None:
+        still.state_loaded(module, state)
         early.add(module)
-        if module in still and "n_averaged" in state:
-            del still[module]
 
-    def loaded(optimizer: Optimizer, *_: object) -> None:
-        nonlocal resumed
-        if optimizer.state:
-            resumed = watch.count("after_step")
-
-    def average_updated(average: AveragedModel) -> None:
-        made = still.pop(average, None)
-        total = watch.count("after_step")
-        if made is not None and 0 <= resumed == total - 1 and int(average.n_averaged) == 0:
-            text = f"this {type(average).__name__} has no update, and the optimizer continues a training: it begins anew"
-            watch.report("average_begun_anew", text, step=total)
-
-    def average_called(average: AveragedModel) -> None:
-        total = watch.count("after_step")
-        if total - still.get(average, total) < _STEPS:
-            return
-        since = total - still.pop(average)
-        if int(average.n_averaged) == 0:
-            text = f"this {type(average).__name__} is used, and was not updated in {since} steps"
-            watch.report("average_not_updated", text, step=total)
-
-    watch.listen("loaded", loaded)
+    watch.listen("loaded", still.optimizer_loaded)
     watch.listen("average_made", average_made)
-    watch.listen("average_updated", average_updated)
-    watch.listen("average_called", average_called)
+    watch.listen("average_updated", still.updated)
+    watch.listen("average_called", still.called)
     watch.listen("switching", early.switching)
     watch.listen("state_loaded", state_loaded)
