@@ -14,11 +14,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("libraries")]
 NAMED = {
     "accelerated.py": {
         *("clipped_while_accumulating", "accumulated_gradients_zeroed", "state_loaded_before_prepare"),
-        *("batches_skipped_again", "epoch_set_on_parent", "rows_of_older_code"),
+        *("batches_skipped_again", "epoch_set_on_parent", "rows_of_older_code", "split_overlaps"),
     },
     "accelerated_ranks.py": {
         *("gathered_after_the_loop", "gathered_as_one_batch", "schedule_ahead"),
-        *("share_of_share", "share_of_other_data", "split_differs"),
+        *("share_of_share", "share_of_other_data", "split_differs", "plugin_ignored"),
     },
 }
 

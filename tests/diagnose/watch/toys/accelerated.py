@@ -6,12 +6,13 @@ All of a kind run in one process, since importing the libraries takes most of th
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import tempfile
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from datasets import Dataset, load_from_disk
 from torch import nn
 from torch.utils.data import DataLoader
@@ -172,6 +173,26 @@ def read_epochs(stream, target, look=False):
         list(DataLoader(stream))
 
 
+def prepare_sharded():
+    """Ask for FSDP in a program of one process, which has nothing to shard."""
+    Accelerator(cpu=True, fsdp_plugin=FullyShardedDataParallelPlugin()).prepare(new_model())
+    os.environ.pop("ACCELERATE_USE_FSDP", None)
+
+
+def divided(workers=(0, 2), shards=2, rows=8):
+    """Read the first rows of a stream, and the others, by loaders with these numbers of workers."""
+    stream = Dataset.from_dict({"x": range(20)}).to_iterable_dataset(num_shards=shards)
+    parts = stream.take(rows), stream.skip(rows).map(same)
+    for part, count in zip(parts, workers, strict=True):
+        list(DataLoader(part, num_workers=count))
+
+
+def peeked():
+    stream = Dataset.from_dict({"x": range(20)}).to_iterable_dataset(num_shards=2)
+    next(iter(stream.take(2)))
+    list(DataLoader(stream.skip(8), num_workers=2))
+
+
 def map_twice(folder, edit=True, **options):
     """Map the function of a module, edit the module, and map it again, as in a notebook."""
     Dataset.from_dict({"x": [1, 2]}).save_to_disk(f"{folder}/data")
@@ -200,6 +221,7 @@ def failing(folder):
     parent = shuffled_stream()
     read_epochs(parent.map(same), parent)
     map_twice(f"{folder}/mapped")
+    divided()
 
 
 def healthy(folder):
@@ -223,6 +245,13 @@ def healthy(folder):
     read_epochs(parent.map(same), parent, look=True)  # what has the epoch is read, too
     ordered = Dataset.from_dict({"x": range(20)}).to_iterable_dataset(num_shards=4)
     read_epochs(ordered.map(same), ordered)
+    divided(workers=(2, 2))
+    divided(workers=(0, 0))
+    divided(workers=(0, 1))
+    divided(shards=1)  # a single worker reads it
+    divided(rows=1)
+    peeked()
+    prepare_sharded()
     map_without_result(f"{folder}/counted")
     map_twice(f"{folder}/unchanged", edit=False)
     map_twice(f"{folder}/computed", load_from_cache_file=lambda _: False)

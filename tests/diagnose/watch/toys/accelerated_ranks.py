@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from datasets import Dataset
 from torch import nn
 from torch.distributed import run
@@ -54,6 +54,13 @@ def schedule(accelerator, length, prepared=True, steps=4, pace=True):
         optimizer.zero_grad()
 
 
+def prepare_sharded():
+    # It sets a variable of the process, which this removes again.
+    accelerator = Accelerator(cpu=True, fsdp_plugin=FullyShardedDataParallelPlugin())
+    accelerator.prepare(nn.Linear(1, 1))
+    os.environ.pop("ACCELERATE_USE_FSDP", None)
+
+
 def rows():
     return Dataset.from_dict({"x": range(100)})
 
@@ -65,6 +72,7 @@ def failing(accelerator, rank):
     prepare(accelerator, EIGHT, sampler=DistributedSampler(EIGHT))
     prepare(accelerator, Subset(EIGHT, range(rank, 8, 2)))
     rows().train_test_split(test_size=0.2)
+    prepare_sharded()
 
 
 def healthy(accelerator, rank):

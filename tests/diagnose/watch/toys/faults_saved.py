@@ -1,4 +1,4 @@
-"""Small trainings with a silent fault in averages, checkpoints and what resumes from them; `faults_saved.py NAME FILE`."""
+"""Small trainings with a silent fault in averages, checkpoints and resumes; `faults_saved.py NAME FILE`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def average_by_hand_in_bfloat16():
 
 def in_groups(model, *options):
     parts = [model[0], model[2]] if len(options) > 1 else [model]
-    return torch.optim.AdamW([{"params": part.parameters(), **given} for part, given in zip(parts, options)])
+    groups = zip(parts, options, strict=True)
+    return torch.optim.AdamW([{"params": part.parameters(), **given} for part, given in groups])
 
 
 def groups_joined():

@@ -1,4 +1,4 @@
-"""Healthy neighbours of the faults in averages, checkpoints and what resumes from them; `neighbours_saved.py NAME FILE`."""
+"""Healthy neighbours of the faults in averages, checkpoints and resumes; `neighbours_saved.py NAME FILE`."""
 
 from __future__ import annotations
 

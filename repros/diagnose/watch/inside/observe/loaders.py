@@ -1,5 +1,6 @@
-"""`pass_begins(data set, workers)`, `drawn(pass)`, `fetched(pass)`, `epoch_set(sampler)`: what data loaders draw, pass by pass.
+"""What data loaders draw, pass by pass: `pass_begins(data set, workers)`, `drawn(pass)`, `fetched(pass)`.
 
+`epoch_set(sampler)`: the epoch of a DistributedSampler is set.
 `handed(batch)`: what it hands out. `ordered(pass)`: the first indices of a pass that draws them at random are known.
 `streamed(iterator, number, workers, batch)`: the first two batches of each worker that reads an IterableDataset.
 `order_made(sampler)`: a DistributedSampler is about to draw the order of a pass. `position_taken(sampler, state)` and

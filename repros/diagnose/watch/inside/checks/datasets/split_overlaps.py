@@ -119,8 +119,8 @@ def _shared_rows(stream: IterableDataset) -> int:
 
 def _readers(stream: Any, workers: int) -> tuple[int, int]:
     """Return how many nodes and, on each, how many workers share a stream out."""
-    shards = getattr(stream, "num_shards", None) or getattr(stream, "n_shards", 1)
-    nodes = getattr(getattr(stream, "_distributed", None), "world_size", 1)
+    shards = int(stream.num_shards if hasattr(stream, "num_shards") else stream.n_shards)
+    nodes = int(getattr(getattr(stream, "_distributed", None), "world_size", 1))
     if shards % nodes:
         nodes = 1  # each node leaves out the rows of the others
     return nodes, max(1, min(workers, shards // nodes))

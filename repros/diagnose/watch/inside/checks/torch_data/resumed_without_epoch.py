@@ -14,8 +14,8 @@ torchdata's `StatefulDistributedSampler`, whose state has the position and no ep
 `sampler.set_epoch(epoch)` before the resumed pass.
 
 ## Known misses
-Programs that set no epoch at all, which `epoch_not_set` reports, and those that end with the resumed pass. Samplers with
-`shuffle=False`, and those with the epoch in their state.
+Programs that set no epoch at all, which `epoch_not_set` reports, and those that end with the resumed pass. Samplers
+with `shuffle=False`, and those with the epoch in their state.
 
 ## Cost
 A number for each state that is taken.

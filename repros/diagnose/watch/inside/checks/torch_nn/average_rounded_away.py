@@ -2,8 +2,8 @@
 
 ## What it does
 `average_rounded_away`: reports a `torch.optim.swa_utils.AveragedModel` in bfloat16 or float16 of which, after 16
-updates, hardly any value has changed, although most of the trained weights of the same shape have. Possible: the same of a
-copy of a network, in eval mode or loaded, whose weights are written between the steps.
+updates, hardly any value has changed, although most of the trained weights of the same shape have. Possible: the same
+of a copy of a network, in eval mode or loaded, whose weights are written between the steps.
 
 ## Why is this bad?
 An update moves the average by 1 - decay of a difference that is itself small. In bfloat16 a number changes by no less

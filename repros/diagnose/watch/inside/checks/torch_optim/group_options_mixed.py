@@ -2,16 +2,17 @@
 
 ## What it does
 `group_options_mixed`: reports, at the first step after a `set_optimizer_state_dict` or `set_state_dict`, that the call
-has given a parameter another option than was saved for it, such as its learning rate or weight decay, or lacks one, since the groups of the
-optimizer are not those of the saved one. `optimizer_state_lost`: reports the first step with a gradient of a parameter for which the same
-call was given a state, and whose state in the optimizer is empty.
+has given a parameter another option than was saved for it, such as its learning rate or weight decay, or has left one
+out, since the groups of the optimizer are not those of the saved one. `optimizer_state_lost`: reports the first step
+with a gradient of a parameter for which the same call was given a state, and whose state in the optimizer is empty.
 
 ## Why is this bad?
 The options of one saved group are given to parameters of all that are in one group now; or a parameter begins with no
 moments. No error is raised.
 
 ## Example
-A checkpoint of an optimizer with two groups (with and without weight decay), loaded into one with a single group.
+A checkpoint of an optimizer with two groups (with and without weight decay), loaded into one with a single group; or a
+load of a flat state (`flatten_optimizer_state_dict=True`) into a new optimizer while the parameters have gradients.
 
 ## Known misses
 FSDP1, whose parameters have other names. Options that the program sets after the load. Ranks that get their state from
@@ -45,7 +46,7 @@ CHECKS = (
     Check(
         "optimizer_state_lost",
         "a load leaves out the optimizer's state of a parameter",
-        "load while the same parameters are trainable as when the checkpoint was saved, and freeze afterwards",
+        "load with the same parameters trainable as when the checkpoint was saved, after `optimizer.zero_grad()`",
     ),
 )
 
@@ -133,8 +134,8 @@ class _Loads:
             f" {option} {saved}, and has {used}"
         )
         numbers = {"saved": saved, "used": used}
-        details = {"step": number, "numbers": numbers, "names": [option], "place": load.place}
-        self._watch.report("group_options_mixed", text, **details)
+        names = [option]
+        self._watch.report("group_options_mixed", text, step=number, numbers=numbers, names=names, place=load.place)
 
     def _find_lost(self, optimizer: Optimizer, number: int) -> None:
         waiting = []
@@ -177,7 +178,7 @@ def _states_of(state: Mapping[str, Any]) -> set[str]:
     return whole | {name for name, _, _ in _flat(state, "state.")}
 
 
-def _flat(state: Mapping[str, Any], beginning: str) -> Iterator[tuple[str, str, object]]:
+def _flat(state: Mapping[Any, Any], beginning: str) -> Iterator[tuple[str, str, object]]:
     for key, value in state.items():
         if isinstance(key, str) and key.startswith(beginning):
             name, _, last = key[len(beginning) :].rpartition(".")
