@@ -27,8 +27,9 @@ from tests.chaos.run import ChaosRun, plan_faults
 def main() -> int:
     """Inject the faults and print the outcomes; return 1 after a violation or when time ran out."""
     given = parse_arguments()
-    # `nohup` and a shell's `&` ignore these, and then every runner would, too.
+    # `nohup` and a shell's `&` ignore these, and then every runner and rank would, too.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     torch = None if given.no_torch else given.torch or environments.ensure(stack("current"), print)
     plan = plan_faults(given.seed, given.faults, torch, given.only)
