@@ -23,7 +23,7 @@ from tests.advise.audit import checked_pins
 from tests.diagnose.match import wild_logs
 from tests.diagnose.match.hang import public_logs
 from tests.diagnose.messages import family_logs
-from tests.sampled import scripts_table, unseen_table
+from tests.sampled import audited_table, scripts_table, unseen_table
 from tests.sampled import table as reports_table
 from tests.scripts.reduce import table as reduced_table
 from tools.docs import articles, messages
@@ -64,6 +64,7 @@ TABLES: Mapping[str, Table] = {
         "statements of the founding articles",
         lambda: articles.articles_table(articles.read_articles(), load(), evidence.read(EVIDENCE), _UP),
     ),
+    "audited-entries": Table("audited entries", audited_table.table),
     "audit-pins": Table("public pins", lambda: checked_pins.table(load())),
     "sampled-reports": Table("sampled reports", reports_table.table),
     "sampled-scripts": Table("sampled scripts", scripts_table.table),
