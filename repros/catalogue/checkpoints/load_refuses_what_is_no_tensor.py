@@ -76,7 +76,7 @@ Symptom: `_pickle.UnpicklingError: Weights only load failed. ... WeightsUnpickle
 argparse.Namespace was not an allowed global by default.`
 
 Cause: from torch 2.6 on `torch.load` has weights_only=True as default. It unpickles tensors, containers and plain
-values, and nothing else of what `torch.save` pickles: a Namespace, a configuration's class, a NumPy number.
+values, and nothing else of what `torch.save` pickles: a Namespace, a configuration's class, a NumPy number or array.
 
 Fix: weights_only=False for a file that one has written oneself, since it can run any code. To keep the check, save
 `vars(args)` and `float(loss)`, or allow the classes. A NumPy number needs three, of which the message names one at a

@@ -40,9 +40,9 @@ Cause: `to_empty` allocates every tensor without values, and `load_state_dict` f
 buffer with `persistent=False`, such as `inv_freq`, is in none; the value that `__init__` computed went to meta. A buffer
 that was made on a real device, as under accelerate's `init_empty_weights`, loses its value in `to_empty`, too.
 
-Fix: give the module a method that computes its buffers, and call it after `to_empty` (FSDP calls `reset_parameters`); or
-build on a real device. `load_state_dict(assign=True)` without `to_empty` does not set them either, and the first use
-raises, as they are still on meta.
+Fix: give the module a method that computes its buffers, and call it after `to_empty` (FSDP1 does, if its name is
+`reset_parameters`); or build on a real device. `load_state_dict(assign=True)` without `to_empty` does not set them
+either, and the first use raises, as they are still on meta.
 
 Watch: no check sees it, since what a buffer should hold is known to its module alone.
 """

@@ -60,10 +60,11 @@ that was saved before the first scheduler was made. `torch.distributed.checkpoin
 sets options of the groups that the new optimizer lacks only without `full_state_dict`. With it the load itself raises
 `KeyError: 'param_groups.0.initial_lr'`; with `broadcast_from_rank0`, too, rank 0 alone gets the key (2.9.1 and 2.15).
 
-Fix: load the optimizer before the scheduler is made, or leave `last_epoch` alone and load the scheduler's state, which
-also holds for full state dicts if the scheduler is made before both loads. The key alone, added by hand, gives the right
-rates with LambdaLR; StepLR, MultiStepLR, ExponentialLR and MultiplicativeLR multiply the rate that the optimizer has,
-which is the one of epoch 0.
+Fix: leave `last_epoch` alone and load the scheduler's state, which also holds for full state dicts if the scheduler is
+made before both loads. Or load the optimizer before the scheduler is made: StepLR and MultiStepLR then decay once more
+if the run is resumed at a milestone (RPR-0182). The key alone, added by hand, gives the right rates with LambdaLR;
+StepLR, MultiStepLR, ExponentialLR and MultiplicativeLR multiply the rate that the optimizer has, which is the one of
+epoch 0.
 """
 
 import sys
