@@ -50,7 +50,8 @@ They get one in the backward that `CheckpointFunction` runs inside the backward,
 ready twice. DDP's documentation says so in a note: "make sure you are not passing find_unused_parameters=True" beside
 reentrant checkpoints, and `use_reentrant=False` works "without any limitations".
 
-Fix: leave `find_unused_parameters` off, or use `use_reentrant=False`, whose block is in the graph.
+Fix: leave `find_unused_parameters` off, or use `use_reentrant=False`, whose block is in the graph. It is the default of
+`gradient_checkpointing_enable` from transformers 5 on.
 
 Apart: RPR-0032 raises the same message without that flag, for a block that is called twice.
 """
