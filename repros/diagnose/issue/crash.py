@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from repros.diagnose.issue.issue import Issue
-from repros.diagnose.issue.places import Place, find_place
+from repros.diagnose.issue.last_calls import KnownCall, find_call
 from repros.diagnose.match.user_frames import is_own
 
 _FRAME = re.compile(
@@ -110,9 +110,9 @@ class Crash:
     """The last call of a chain `a -> b -> c` in its sentences, if it has no frame."""
 
     @property
-    def place(self) -> Place | None:
+    def known(self) -> KnownCall | None:
         """What is known of its last call."""
-        return find_place(str(self.frame) if self.frame else self.told)
+        return find_call(str(self.frame) if self.frame else self.told)
 
 
 def find_crash(issue: Issue, text: str) -> Crash | None:

@@ -77,12 +77,12 @@ def fact_reader(issue: Issue, text: str, others: Callable[[], frozenset[str]]) -
         others: returns the names of the facts that its numbers state.
     """
     messages = (link.raised.message for failure in issue.failures for link in failure.links)
-    told = "\n".join((issue.title, issue.seen, *messages))
+    prose = "\n".join((issue.title, issue.seen, *messages))
 
     @cache
     def has(name: str) -> bool:
         fact = load_facts().get(name)
-        return fact.is_in(text if fact.is_anywhere else told) if fact else name in others()
+        return fact.is_in(text if fact.is_anywhere else prose) if fact else name in others()
 
     return has
 

@@ -133,10 +133,10 @@ def find_hypothesis(issue: Issue) -> Hypothesis | None:
     """Return what an issue takes for the cause; None if it supposes nothing, or names no code for it."""
     sentences = [text for text in _SENTENCE.split(issue.seen) if _is_statement(text)]
     stated = [text for text in sentences if _EXPLICIT.search(text)]
-    told = [
+    mechanisms = [
         text for text in (issue.title, *sentences) if _MECHANISM.search(text) and len(text.split()) >= _FEWEST_WORDS
     ]
-    sentence = next((text for text in (*stated, *told) if _CODE.search(_around(text, sentences))), "")
+    sentence = next((text for text in (*stated, *mechanisms) if _CODE.search(_around(text, sentences))), "")
     if not sentence:
         return None
     around = _around(sentence, sentences)

@@ -60,7 +60,7 @@ class Symptom:
     is_general: bool = False
     """Whether it is tried after those that are not."""
     is_stop: bool = False
-    """Whether the program stands still, runs out of memory or may end in an error, so that it has no result."""
+    """Whether the program hangs, runs out of memory or may end in an error, so that it has no result."""
     excluded_by: tuple[str, ...] = ()
     """Facts of a report that does not have it, whatever its words."""
     checks: tuple[tuple[str, str], ...] = ()
@@ -133,13 +133,13 @@ def find_symptom(issue: Issue, has: HasFact = lambda _: False, *, is_crash: bool
         for symptom in load_symptoms()
         if (symptom.is_stop or not is_crash) and not any(map(has, symptom.excluded_by))
     ]
-    of_title, told = _first(issue.title, tried), complaints(issue.seen)
+    of_title, complaint = _first(issue.title, tried), complaints(issue.seen)
     if of_title and (of_title.symptom.is_stop or not of_title.symptom.is_general):
         return of_title
     stops = [symptom for symptom in tried if symptom.is_stop] if issue.is_hang else []
-    lines = (line for line in told.split("\n") if not _RESULT.search(line))
+    lines = (line for line in complaint.split("\n") if not _RESULT.search(line))
     hang = next(filter(None, (_first(line, stops) for line in lines)), None)
-    return hang or of_title or _first(told, tried)
+    return hang or of_title or _first(complaint, tried)
 
 
 def _first(text: str, symptoms: Iterable[Symptom]) -> ReportedSymptom | None:

@@ -119,9 +119,9 @@ def _reached_sections(crash: Crash) -> Iterator[Section]:
         yield Section("where", (f"the traceback is cut at {_place(crash.frame, crash.caller)}",), most_lines=3)
     elif crash.told:
         yield Section("where", (f"the last call that can be read is {crash.told}",), most_lines=2)
-    if place := crash.place:
-        yield Section("says", (place.says,), most_lines=2)
-        yield Section("check", (place.check,), most_lines=4, is_whole=True)
+    if known := crash.known:
+        yield Section("says", (known.says,), most_lines=2)
+        yield Section("check", (known.check,), most_lines=4, is_whole=True)
 
 
 def raised_sections(report: Report) -> Iterator[Section]:
@@ -159,8 +159,8 @@ def is_left_alone(weighed: Weighed, has: HasFact) -> bool:
 
 def excluded_section(weighed: Weighed) -> Iterator[Section]:
     """Yield the causes that the report itself excludes, with what it states against them."""
-    told = {says: _SHORT_CAUSE.split(cause.text)[0] for cause, says in reversed(weighed.excluded)}
-    texts = [f"{cause}, as {says}" for says, cause in reversed(told.items())]
+    causes = {says: _SHORT_CAUSE.split(cause.text)[0] for cause, says in reversed(weighed.excluded)}
+    texts = [f"{cause}, as {says}" for says, cause in reversed(causes.items())]
     if texts:
         yield Section("excluded", ("; ".join(texts[:_MOST_EXCLUDED]),), most_lines=2)
     if weighed.excluded and not weighed.possible:

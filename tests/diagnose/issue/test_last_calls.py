@@ -8,7 +8,7 @@ import pytest
 
 from repros.diagnose.issue import read_issue
 from repros.diagnose.issue.crash import find_crash
-from repros.diagnose.issue.places import find_place, load_places
+from repros.diagnose.issue.last_calls import find_call, load_calls
 
 
 @pytest.mark.parametrize(
@@ -28,18 +28,18 @@ from repros.diagnose.issue.places import find_place, load_places
     ],
 )
 def test_a_call_has_a_place(frame: str, name: str) -> None:
-    place = find_place(frame)
-    assert place
-    assert place.name == name
+    call = find_call(frame)
+    assert call
+    assert call.name == name
 
 
 def test_another_call_has_no_place() -> None:
-    assert find_place("run.py:3 main: print(total)") is None
+    assert find_call("run.py:3 main: print(total)") is None
 
 
-@pytest.mark.parametrize("place", load_places(), ids=lambda place: place.name)
-def test_a_place_has_an_expression_that_compiles_and_a_check(place: object) -> None:
-    (found,) = [one for one in load_places() if one is place]
+@pytest.mark.parametrize("call", load_calls(), ids=lambda call: call.name)
+def test_a_place_has_an_expression_that_compiles_and_a_check(call: object) -> None:
+    (found,) = [one for one in load_calls() if one is call]
     assert all(map(re.compile, found.patterns))
     assert found.says
     assert found.check

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from repros.model.cache.snapshot import remember
 
-FILE = Path(__file__).with_name("places.toml")
+FILE = Path(__file__).with_name("last_calls.toml")
 
 
 @dataclass(frozen=True)
-class Place:
+class KnownCall:
     """A call that is often the last one of a traceback."""
 
     name: str
@@ -28,16 +28,16 @@ class Place:
 
 
 @cache
-def load_places() -> Sequence[Place]:
-    """Return the places in the order of the table."""
-    return remember("places", [FILE, __file__], _read)
+def load_calls() -> Sequence[KnownCall]:
+    """Return the calls in the order of the table."""
+    return remember("last-calls", [FILE, __file__], _read)
 
 
-def _read() -> Sequence[Place]:
+def _read() -> Sequence[KnownCall]:
     tables = tomllib.loads(FILE.read_text("utf-8"))
-    return [Place(name, tuple(one["patterns"]), one["says"], one["check"]) for name, one in tables.items()]
+    return [KnownCall(name, tuple(one["patterns"]), one["says"], one["check"]) for name, one in tables.items()]
 
 
-def find_place(frame: str) -> Place | None:
+def find_call(frame: str) -> KnownCall | None:
     """Return what is known of a frame, or of the words that tell one; None if nothing is."""
-    return next((place for place in load_places() if any(re.search(one, frame) for one in place.patterns)), None)
+    return next((call for call in load_calls() if any(re.search(one, frame) for one in call.patterns)), None)
