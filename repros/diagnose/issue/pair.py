@@ -22,6 +22,8 @@ class PairKind(StrEnum):
     DTYPE = "dtype"
     PROGRAM = "program"
     """Another program or library does the same."""
+    MODEL = "model"
+    """The same command with another model or data set."""
     PART = "part"
     """A library, an option or a part of the program that one side is without."""
 
@@ -151,6 +153,16 @@ _PROGRAM = (
         rf"(?:^|[.;\n] ?){_NAME} (?:at|with|on|from) the same [\w ]{{2,40}}: ?[^.\n;]{{0,20}}?\b{_WORKS}\b",
     ),
 )
+_MODEL = (
+    (
+        (" same command", " same script", " same code", " same config", " same settings"),
+        (
+            r"\bthe same (?:command|script|code|config\w*|settings)\b[^.\n;]{0,20}? (?:on|with|for) (?P<part>(?:the "
+            r"|an? )?(?:[\w./-]+ "
+            rf"?){{1,5}}?) (?:does|do|{_WORKS})\b"
+        ),
+    ),
+)
 _SET = (
     (
         ("false", "none", "0", "off", "eager", "sdpa", "disable"),
@@ -200,7 +212,8 @@ _FAILS = re.compile(
     re.IGNORECASE,
 )
 _DIFFERS = re.compile(
-    rf"\b{_WORKS}\b|\b(?:differ\w*|whereas|vs\.?|versus|compared|mismatch\w*|inconsisten\w*|not match|n't match)\b",
+    rf"\b{_WORKS}\b|\b(?:differ\w*|whereas|vs\.?|versus|compared|mismatch\w*|inconsisten\w*|not match|n't match"
+    r"|(?:another|other) [^.\n]{1,50} than)\b",
     re.IGNORECASE,
 )
 _WRONG = re.compile(r"\b(?:incorrect\w*|wrong\w*|off by|silent\w*)\b", re.IGNORECASE)
@@ -263,6 +276,8 @@ def _sides(text: str) -> Iterator[Sides]:
         yield Sides(PairKind.PART, f"with {setting}", f"without {setting}")
     if other := _search(text, _PROGRAM):
         yield Sides(PairKind.PROGRAM, f"in {other}", "here")
+    if other := _search(text, _MODEL):
+        yield Sides(PairKind.MODEL, f"with {other}", "with this one")
     is_eager = _EAGER.search(text)
     if not _DIFFERS.search(text) and not (is_eager and _WRONG.search(text)):
         return

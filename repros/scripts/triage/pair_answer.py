@@ -46,6 +46,10 @@ h = lambda name: (lambda m, i, o: print(name, (o[0] if isinstance(o, tuple) else
 for name, module in model.named_modules(): module.register_forward_hook(h(name))
 model(**b)  # one batch, the same weights: the first line that differs between both"""
 
+_MODULES = """\
+for n, m in model.named_modules():  # on both sides
+    print(n, type(m).__name__, sum(p.numel() for p in m.parameters(recurse=False) if p.requires_grad))"""
+
 _READ: Mapping[str, str] = {
     _GRADIENTS: "aot_eager differs: the traced backward; only inductor: a kernel",
     _FUNCTION_GRADIENTS: "errors of eager and of compiled against float64: alike: rounding; the second larger: "
@@ -58,6 +62,7 @@ _READ: Mapping[str, str] = {
     _PEAK: "the first step already differs: what is loaded or kept for backward; only later ones: something is kept",
     _TIME: "the row that is longer, or more often called, on one side",
     _OUTPUTS: "the first module whose output differs",
+    _MODULES: "the first module of another class, or of which another number of parameters is trained",
 }
 """What the numbers of a check mean."""
 
@@ -77,6 +82,7 @@ _CRASHES: Mapping[PairKind, str] = {
     "or a cast that "
     "is missing before it",
     PairKind.PROGRAM: "both with the same model, batch and releases (pip list of both): the first frame that differs",
+    PairKind.MODEL: "the inputs of the failing call on both sides, by name, shape and dtype: the first that differs",
     PairKind.PART: "the failing run again with this alone switched on, all else as where it works, and "
     "CUDA_LAUNCH_BLOCKING=1: the first frame that only this run reaches",
 }
@@ -121,4 +127,4 @@ def _compiled(source: str) -> tuple[str, bool]:
 _COMPILED = re.compile(r"\btorch\.compile\(\s*(?P<name>[A-Za-z_]\w*)")
 """What a script compiles."""
 _BY_QUANTITY = {Quantity.MEMORY: _PEAK, Quantity.SPEED: _TIME, Quantity.HANG: ""}
-_BY_KIND = {PairKind.STAGE: _STAGES, PairKind.RANKS: _RANKS, PairKind.PROGRAM: _OUTPUTS}
+_BY_KIND = {PairKind.STAGE: _STAGES, PairKind.RANKS: _RANKS, PairKind.PROGRAM: _OUTPUTS, PairKind.MODEL: _MODULES}

@@ -20,11 +20,6 @@ _SIDE_BY_SIDE = (
 )
 _NO_END = "the rest of the traceback, down to the exception's class and message"
 _NO_TEXT = "the error's text: from the line `Traceback` down to the exception's class and message"
-_WHICH = (
-    "what happens: the error's text, the last lines before it hangs, or a number (loss, norm, score, seconds) as "
-    "printed "
-    "and as expected"
-)
 _ANY = "the error's text, if it ends in one; else the first step whose value is wrong, as printed and as expected"
 _VALUES = "the value as printed and as expected, and the first step that has it"
 _RESULT = re.compile(
@@ -148,8 +143,8 @@ def missing_sections(report: Report) -> Iterator[Section]:
     elif _WORKED.search(text):
         yield Section("missing", (_BOTH_RELEASES.format(script=report.conditions.script or "train.py"),), most_lines=2)
     elif not report.pair and not report.hypothesis:
-        is_told = bool(_NUMBER.search(text)) or len(issue.seen) >= _SHORT
-        yield Section("missing", (_ANY if is_told else _VALUES if _RESULT.search(text) else _WHICH,), most_lines=2)
+        is_without = _RESULT.search(text) and not _NUMBER.search(text) and len(issue.seen) < _SHORT
+        yield Section("missing", (_VALUES if is_without else _ANY,), most_lines=2)
 
 
 def is_left_alone(weighed: Weighed, has: HasFact) -> bool:

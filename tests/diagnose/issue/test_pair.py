@@ -38,6 +38,13 @@ def read(text: str, title: str = "A question", *, is_crash: bool = False) -> Pai
             "with ZeRO stage 3",
         ),
         ("On cuda it works, on the cpu it crashes.", PairKind.DEVICE, "on cuda", "on cpu"),
+        (
+            "The adapter is empty; the same command with Small-7B works.",
+            PairKind.MODEL,
+            "with Small-7B",
+            "with this one",
+        ),
+        ("The model has another loss on mps than on cpu.", PairKind.DEVICE, "on mps", "on cpu"),
         ("In float32 it is fine, in bf16 not.", PairKind.DTYPE, "in fp32", "in bf16"),
     ],
 )
