@@ -74,7 +74,7 @@ def test_what_a_release_is_known_to_have_changed(repros: Command, here: Path) ->
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        ("The words of the third epoch are purple.", "a number"),
+        ("The words of the third epoch are purple.", "if it ends in one"),
         ("The score of the third epoch is purple.", "the value as printed"),
         ("It raises something that I did not write down.", "down to the exception's class"),
         ("It was purple, and used to work before.", "the release with which it works"),
@@ -149,3 +149,44 @@ def test_gradients_of_a_compiled_function_are_compared_by_its_name(repros: Comma
     script = "```python\nimport torch\n\ndef wave(x):\n    return x.sin()\n\nfast = torch.compile(wave)\n```\n"
     found = answer(repros, here, f"# torch.compile: wrong gradients\n\nThe eager ones differ.\n\n{script}")
     assert any("grads(torch.compile(wave" in line for line in found["sections"]["check"])
+
+
+def test_a_cause_that_the_report_excludes_is_named_and_not_offered(repros: Command, here: Path) -> None:
+    found = answer(repros, here, "# The loss is 0\n\nIn bf16 the first step has a normal loss, then the loss is 0.\n")
+    assert not any(cause.startswith("all labels are masked") for cause in found["sections"]["possible"])
+    assert found["sections"]["excluded"][0].startswith("all labels are masked with -100, as ")
+
+
+def test_settings_report_no_symptom(repros: Command, here: Path) -> None:
+    text = "# [Bug] a title\n\nSettings: shuffle true, sampler random, shards 4, resume_training, 0.6 of the memory.\n"
+    assert answer(repros, here, text)["title"] == "No known symptom"
+
+
+def test_a_hang_before_the_first_epoch_is_none_of_a_model_that_does_not_learn(repros: Command, here: Path) -> None:
+    text = "# The model is not training on two GPUs\n\nOn GPUs it gets stuck before epoch 0.\n"
+    found = answer(repros, here, text)
+    assert found["title"].startswith("Ranks, workers or the launcher wait")
+    assert [cause.partition(":")[0] for cause in found["sections"]["possible"]] == ["at the start"]
+
+
+def test_an_error_without_its_text_has_no_symptom_of_a_result(repros: Command, here: Path) -> None:
+    found = answer(repros, here, "# Packing raises an error\n\nWith packing it gives a shape mismatch.\n")
+    assert found["title"] == "It ends in an error whose text the report lacks"
+    assert found["sections"]["missing"]
+
+
+def test_a_supposed_cause_comes_with_its_proof(repros: Command, here: Path) -> None:
+    text = "# The loss is reduced wrongly\n\nThe cause is utils/dist.py, which returns early (line 12).\n"
+    found = answer(repros, here, text)
+    assert "utils/dist.py" in found["sections"]["supposed"][0]
+    assert "utils/dist.py:12" in found["sections"]["check"][0]
+    assert "possible" not in found["sections"]
+
+
+def test_settings_that_contradict_each_other_decide(repros: Command, here: Path) -> None:
+    text = "# It fails\n\n```\nNPROC_PER_NODE=4 swift sft --device_map auto\n```\n"
+    found = answer(repros, here, text)
+    assert (found["title"], found["certainty"]) == (
+        "device_map=auto and 4 processes contradict each other",
+        "likely",
+    )

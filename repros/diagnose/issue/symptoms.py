@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -118,7 +118,13 @@ def _read_file(file: Path) -> Iterator[Symptom]:
         )
 
 
-def find_symptom(issue: Issue, has: HasFact = lambda _: False, *, is_crash: bool = False) -> ReportedSymptom | None:
+def find_symptom(
+    issue: Issue,
+    has: HasFact = lambda _: False,
+    is_excluded: Callable[[str], bool] = lambda _: False,
+    *,
+    is_crash: bool = False,
+) -> ReportedSymptom | None:
     """Return the symptom of an issue, of its title if that has one; None if its words report none.
 
     A program that does not move has no result, so a general symptom of the title gives way to a hang in the text.
@@ -126,12 +132,15 @@ def find_symptom(issue: Issue, has: HasFact = lambda _: False, *, is_crash: bool
     Args:
         issue: the issue.
         has: says whether it states a fact, by its name; symptoms that one excludes are left out.
+        is_excluded: says whether the conditions of the run exclude a symptom, by its title.
         is_crash: whether the program ends in an error: then only symptoms count that such a program may have.
     """
     tried = [
         symptom
         for symptom in load_symptoms()
-        if (symptom.is_stop or not is_crash) and not any(map(has, symptom.excluded_by))
+        if (symptom.is_stop or not is_crash)
+        and not any(map(has, symptom.excluded_by))
+        and not is_excluded(symptom.title)
     ]
     of_title, complaint = _first(issue.title, tried), complaints(issue.seen)
     if of_title and (of_title.symptom.is_stop or not of_title.symptom.is_general):

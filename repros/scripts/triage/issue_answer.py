@@ -126,8 +126,6 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
     issue = report.issue
     error = tuple(section for section in answer.sections if section.label in {"error", "where"})
     symptom = report.symptom
-    if symptom and report.conditions.excludes(symptom.symptom.title):
-        symptom = None
     decided = report.decided
     if error and not ((symptom or decided) and _is_of_title(report)):
         is_placed = any(section.label in {"where", "says"} for section in answer.sections)

@@ -78,7 +78,7 @@ class Report:
     @cached_property
     def symptom(self) -> ReportedSymptom | None:
         """The symptom that its words report."""
-        return find_symptom(self.issue, self.has_fact, is_crash=self.is_crash)
+        return find_symptom(self.issue, self.has_fact, self.conditions.excludes, is_crash=self.is_crash)
 
     @cached_property
     def pair(self) -> Pair | None:
