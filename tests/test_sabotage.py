@@ -79,6 +79,7 @@ def pairs(places: tuple[Path, ...] = ()) -> Iterator[tuple[CellSpec, CellSpec]]:
             yield by_name["failing"], by_name["fixed"]
 
 
+@pytest.mark.timeout(1200)  # on a busy machine: the engine's own deadlines end a cell that hangs
 def test_verdicts_change_when_failing_and_fixed_exchange_their_bodies(
     request: pytest.FixtureRequest, current_python: Path, tmp_path: Path
 ) -> None:

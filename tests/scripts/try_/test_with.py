@@ -127,7 +127,7 @@ def test_what_a_release_has_repaired_stays_of_a_reduced_script(
     write: Write, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write("wrong.py", REPAIRED)
-    words = ["reduce", "wrong.py", "--text", "it is wrong", "--minutes", "0.5", "--json"]
+    words = ["reduce", "wrong.py", "--text", "it is wrong", "--minutes", "10", "--json"]
     assert main([*words, "--stack", "tiny", "--with", "tinylib==1.3", "--clean-with", "tinylib==1.6"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["stack"], found["clean_on"]) == ("tiny with tinylib==1.3", "tiny with tinylib==1.6")
