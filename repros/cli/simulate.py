@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
@@ -19,6 +20,12 @@ from repros.inside import contract
 from repros.model.errors import ReprosError
 from repros.simulate import parse_memory, program_environ, variables
 from repros.simulated_gpus.profiles import PROFILES
+
+_PYTHON = re.compile(r"python[\d.]*")
+_OLDEST = (3, 9)
+"""The oldest Python that loads simulated GPUs."""
+_LONGEST_LINE = 4096
+"""Bytes of a script's first line."""
 
 
 @click.command(
@@ -71,14 +78,48 @@ def simulate(
         )
     if program is None:
         raise ReprosError(f"there is no program {command[0]!r} on PATH; name it, or give its path.")
+    _refuse_old_python(program, environ["PATH"])
     sys.stdout.flush()
     os.execve(program, list(command), environ)  # noqa: S606 - the user's own command
+
+
+def _refuse_old_python(program: str, path: str) -> None:
+    """Raise ReprosError if a program is a Python, or a script of one, that cannot load simulated GPUs."""
+    python = _python_of(program, path)
+    if python is None:
+        return
+    # Without `site`: it would load the simulated GPUs.
+    command = [python, "-E", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    try:
+        output = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False).stdout
+        major, minor = map(int, output.split(b"."))
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return  # what it does instead, the program shows
+    if (major, minor) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise ReprosError(
+            f"{python} is Python {major}.{minor}, and simulated GPUs need {oldest} or newer; --python names another."
+        )
+
+
+def _python_of(program: str, path: str) -> str | None:
+    """Return the Python of a program: itself, or that of a script's first line, such as torchrun's; None for others."""
+    if _PYTHON.fullmatch(Path(program).name):
+        return program
+    try:
+        with Path(program).open("rb") as file:
+            first = file.readline(_LONGEST_LINE)
+    except OSError:
+        return None
+    words = os.fsdecode(first[2:]).split() if first.startswith(b"#!") else []
+    words = words[1:] if words and Path(words[0]).name == "env" else words
+    return shutil.which(words[0], path=path) if words and _PYTHON.fullmatch(Path(words[0]).name) else None
 
 
 def _isolating_option(command: Sequence[str]) -> str | None:
     """Return the option by which Python ignores PYTHONPATH or loads no site; the program would run without the GPUs."""
     program, *words = command
-    if not re.fullmatch(r"python[\d.]*", Path(program).name):
+    if not _PYTHON.fullmatch(Path(program).name):
         return None
     options = takewhile(lambda word: re.match(r"-[^cm-]", word), words)
     return next((option for option in options if re.match(r"-[bBdiOPqRsuvx]*[IES]", option)), None)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
+from uv import find_uv_bin
 
 from repros import inside, simulate
 from repros.cli.main import main
@@ -111,6 +112,38 @@ def test_bad_input_is_one_sentence(arguments: tuple[str, ...], named: str, capsy
     assert main(["simulate", *arguments]) == 2
     err = capsys.readouterr().err
     assert (err.startswith("repros: "), err.count("\n"), named in err) == (True, 1, True)
+
+
+OLD = "#!/bin/sh\necho {version}\necho ran >&2\n"
+
+
+@pytest.mark.parametrize("first", ["#!{folder}/python3.8", "#!{folder}/python3", "#!/usr/bin/env python"])
+@pytest.mark.parametrize("version", ["3.8", "2.7"])
+def test_an_old_python_is_one_sentence(
+    first: str, version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot parse what it would load, and printed a part of a traceback before it ran without GPUs."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    python = tmp_path / Path(first.rsplit(maxsplit=1)[-1]).name
+    launcher = tmp_path / "torchrun"
+    launcher.write_text(first.format(folder=tmp_path) + "\nimport torch\n")
+    python.write_text(OLD.format(version=version))
+    for file in (launcher, python):
+        file.chmod(0o755)
+    for program in (python, launcher):
+        assert main(["simulate", "--gpus", "2", "--", str(program), "train.py"]) == 2
+        said = f"{python} is Python {version}, and simulated GPUs need 3.9 or newer; --python names another."
+        assert capsys.readouterr().err == f"repros: {said}\n"
+
+
+def test_a_real_old_python_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    find = [find_uv_bin(), "python", "find", "--offline", "--no-project", "--no-python-downloads", "3.8"]
+    found = subprocess.run(find, capture_output=True, text=True, check=False)
+    if found.returncode:
+        pytest.skip("there is no Python 3.8 on this machine")
+    python = found.stdout.strip()
+    assert main(["simulate", "--gpus", "2", "--", python, "-c", "print()"]) == 2
+    assert f"{python} is Python 3.8, and" in capsys.readouterr().err
 
 
 def test_a_real_gpu_is_hidden_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
