@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 _MOST_SHAPES = 3
 """Shapes shown of one call."""
@@ -31,8 +32,7 @@ class State(StrEnum):
     FINISHED = "finished"
 
 
-@dataclass(frozen=True)
-class PythonFrame:
+class PythonFrame(NamedTuple):
     """One frame of the Python stack that made a call."""
 
     file: str
@@ -59,9 +59,8 @@ def user_frame(frames: Iterable[PythonFrame]) -> PythonFrame | None:
     return next(own, None) or next(outside, None)
 
 
-@dataclass(frozen=True)
-class CollectiveCall:
-    """A rank's call of one collective, or of a send or receive."""
+class CollectiveCall(NamedTuple):
+    """A rank's call of one collective, or of a send or receive; a tuple, since dumps of many ranks have thousands."""
 
     group: str
     """The name of its process group, `process_group[0]`."""

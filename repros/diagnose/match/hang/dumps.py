@@ -8,8 +8,10 @@ Versions 1 and 2.0 called the number of a collective `seq_id`; the first dumps w
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,22 +79,34 @@ def read_dumps(paths: Iterable[Path]) -> tuple[Dump, ...]:
     """
     dumps: dict[int, Dump] = {}
     problems: list[ReprosError] = []
-    for path in paths:
-        rank = _rank_of(path)
-        try:
-            dump = read_dump(path)
-        except ReprosError as error:
-            from repros.diagnose.match.hang.calls import Dump  # noqa: PLC0415 - most calls are for a log alone
+    with _without_collector():
+        for path in paths:
+            rank = _rank_of(path)
+            try:
+                dump = read_dump(path)
+            except ReprosError as error:
+                from repros.diagnose.match.hang.calls import Dump  # noqa: PLC0415 - most calls are for a log alone
 
-            problems.append(error)
-            dump = Dump(rank, str(path), "", (), {}, {}, str(error))
-        if (other := dumps.setdefault(dump.rank, dump)) is not dump:
-            raise ReprosError(
-                f"{other.file} and {path} both have rank {dump.rank}; pass the dumps of one hang, one for each rank."
-            )
+                problems.append(error)
+                dump = Dump(rank, str(path), "", (), {}, {}, str(error))
+            if (other := dumps.setdefault(dump.rank, dump)) is not dump:
+                same = f"{other.file} and {path} both have rank {dump.rank}"
+                raise ReprosError(f"{same}; pass the dumps of one hang, one for each rank.")
     if problems and len(problems) == len(dumps):
         raise problems[0]
     return tuple(dumps[rank] for rank in sorted(dumps))
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Stop Python's cyclic garbage collector, which looks through all values again and again while they are made."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def read_dump(path: Path) -> Dump:

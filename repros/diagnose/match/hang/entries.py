@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from repros.diagnose.match.hang.calls import CollectiveCall, Dump, Membership, Progress, PythonFrame, State
 from repros.model.errors import ReprosError
 
-MOST_CALLS = 1_000_000
+MOST_CALLS = 250_000
+"""Of one dump. `TORCH_NCCL_TRACE_BUFFER_SIZE` has no limit; PyTorch's tutorial recommends 2,000."""
+_MOST_VALUES = 10_000_000
+"""Tensors and frames of all calls: a short pickle may name one list in each of its entries."""
 _PEERS = re.compile(r"(\d+)(->|<-)(\d+|\?)$")
 _MOST_FRAMES = 200
 _MOST_TENSORS = 1_000
 """Of one call; a coalesced collective has one for each parameter."""
+_MOST_DIMENSIONS = 64
+_MOST_CACHED = 10_000
 
 
 def parse_dump(content: Any, rank: int, file: str) -> Dump:
@@ -34,13 +40,18 @@ def parse_dump(content: Any, rank: int, file: str) -> Dump:
     entries = content.get("entries") or []
     if not isinstance(entries, list) or len(entries) > MOST_CALLS:
         raise ReprosError(f"{file} is no flight recorder dump: 'entries' is not a list, or is too long.")
+    if len(set(map(id, entries))) < len(entries):  # PyTorch makes a dict for each
+        raise ReprosError(f"{file} is no flight recorder dump: its pickle has one entry several times.")
     key = "pg_status"
     try:
         progress = {int(group): _progress(value) for group, value in (content.get("pg_status") or {}).items()}
-        calls = []
+        calls, values = [], 0
         for number, entry in enumerate(entries):
             key = f"entry {number}"
-            calls.append(_call(entry, progress))
+            call = _call(entry, progress)
+            calls.append(call)
+            values += len(call.inputs) + len(call.outputs) + len(call.frames)
+            _refuse_many(values)
         key = "pg_config"
         groups = {str(name): _membership(value) for name, value in (content.get("pg_config") or {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -52,27 +63,21 @@ def parse_dump(content: Any, rank: int, file: str) -> Dump:
     return Dump(rank, file, str(content.get("version", "")), ordered, groups, progress)
 
 
-def _group(entry: Mapping[str, Any]) -> str:
-    names = entry.get("process_group")
-    return str(names[0]) if names else str(entry["pg_id"])
-
-
-def _description(entry: Mapping[str, Any]) -> str:
-    names = list(entry.get("process_group") or ())
-    text = str(names[1]) if len(names) > 1 else ""
-    return "" if text == "undefined" else text
+def _refuse_many(values: int) -> None:
+    if values > _MOST_VALUES:
+        raise ValueError(f"more than {_MOST_VALUES:,} tensors and frames up to there")
 
 
 def _call(entry: Mapping[str, Any], progress: Mapping[int, Progress]) -> CollectiveCall:
-    backend, _, name = str(entry["profiling_name"]).rpartition(":")
-    operation, _, meta = name.partition(" ")
+    backend, operation, meta = _split_name(str(entry["profiling_name"]))
+    names: Sequence[Any] = entry.get("process_group") or ()
     is_p2p = bool(entry.get("is_p2p", operation in ("send", "recv")))
     number = entry.get("p2p_seq_id") if is_p2p else entry.get("collective_seq_id")
     number = int(entry["seq_id"] if number is None else number)
     group_id = int(entry.get("pg_id", 0))
     return CollectiveCall(
-        group=_group(entry),
-        description=_description(entry),
+        group=str(names[0] if names else entry["pg_id"]),
+        description=_description(names[1]) if len(names) > 1 else "",
         group_id=group_id,
         record=int(entry.get("record_id", 0)),
         number=number,
@@ -85,8 +90,21 @@ def _call(entry: Mapping[str, Any], progress: Mapping[int, Progress]) -> Collect
         state=_state(entry, backend, number, None if is_p2p else progress.get(group_id)),
         created_ns=int(entry.get("time_created_ns") or 0),
         timeout_ms=int(entry.get("timeout_ms") or 0),
-        frames=tuple(_frame(frame) for frame in (entry.get("frames") or ())[:_MOST_FRAMES]),
+        frames=_frames(entry.get("frames")),
     )
+
+
+@lru_cache(_MOST_CACHED)
+def _split_name(name: str) -> tuple[str, str, str]:
+    """Return backend, operation and peers of a `profiling_name`, such as `nccl:send 0->1`."""
+    backend, _, call = name.rpartition(":")
+    operation, _, meta = call.partition(" ")
+    return backend, operation, meta
+
+
+def _description(name: Any) -> str:
+    text = str(name)
+    return "" if text == "undefined" else text
 
 
 def _state(entry: Mapping[str, Any], backend: str, number: int, progress: Progress | None) -> State:
@@ -116,11 +134,19 @@ def _peers(meta: str) -> tuple[int | None, int] | None:
 
 
 def _shapes(value: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(map(int, shape[:_MOST_TENSORS])) for shape in (value or ())[:_MOST_TENSORS])
+    return tuple([tuple(map(int, shape[:_MOST_DIMENSIONS])) for shape in value[:_MOST_TENSORS]]) if value else ()
 
 
-def _frame(value: Any) -> PythonFrame:
-    return PythonFrame(str(value["filename"]), int(value["line"]), str(value["name"]))
+def _frames(value: Any) -> tuple[PythonFrame, ...]:
+    if not value:
+        return ()
+    return tuple([_frame(frame["filename"], frame["line"], frame["name"]) for frame in value[:_MOST_FRAMES]])
+
+
+@lru_cache(_MOST_CACHED)
+def _frame(file: Any, line: Any, function: Any) -> PythonFrame:
+    """Return a frame; the calls of all ranks have the same few."""
+    return PythonFrame(str(file), int(line), str(function))
 
 
 def _progress(value: Mapping[str, Any]) -> Progress:
@@ -132,5 +158,4 @@ def _membership(value: Any) -> Membership:
     description, ranks = ("", value) if isinstance(value, list | str) else (value.get("desc", ""), value["ranks"])
     if isinstance(ranks, str):
         ranks = re.findall(r"\d+", ranks)
-    text = str(description)
-    return Membership("" if text == "undefined" else text, tuple(map(int, ranks)))
+    return Membership(_description(description), tuple(map(int, ranks)))

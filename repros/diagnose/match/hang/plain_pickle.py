@@ -28,7 +28,8 @@ _ALLOWED = frozenset(
 )
 _PUTS = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
 _COMMON = re.compile(
-    rb"(?:[(0N\x88\x89}\]u)s\x85\x86\x87teal]|[Kqh].|M..|[Jj]....|r..[\x00-\x0f]\x00|G........)*+", re.DOTALL
+    rb"(?:[(0N\x88\x89}\]u)s\x85\x86\x87teal]|[Kqh].|M..|[Jj]....|r..[\x00-\x0f]\x00|G........|\x8a\x08........)*+",
+    re.DOTALL,
 )
 """A run of allowed operations of fixed length: values, tuples, lists, dicts, and memo indices below 2 ** 20."""
 _LONGEST = 80

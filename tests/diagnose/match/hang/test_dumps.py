@@ -13,6 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from repros.diagnose.match.hang import dumps as module
+from repros.diagnose.match.hang import entries as parsing
 from repros.diagnose.match.hang.calls import PythonFrame, State
 from repros.diagnose.match.hang.dumps import STDIN, find_dumps, is_dump, read_dump, read_dumps, split_inputs
 from repros.diagnose.match.hang.entries import parse_dump
@@ -119,6 +120,25 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Sna
     sentences.append(refused(read_dump, tmp_path / "long_0"))
     assert all(sentence.startswith(str(tmp_path)) for sentence in sentences)
     assert snapshot == mask("\n".join(sentences), folder=tmp_path)
+
+
+def test_a_short_pickle_with_many_calls_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its number of calls, by one entry that it names again and again, or by a list that all entries share."""
+    sizes = [[4, 2]] * 1_000
+    many: dict[str, tuple[list[dict[str, Any]], str]] = {
+        "too_long": ([{}] * (parsing.MOST_CALLS + 1), "is too long"),
+        "again": ([entry(1)] * 1_000, "has one entry several times"),
+        "shared": (
+            [entry(number, input_sizes=sizes) for number in range(1, 50)],
+            "more than 20,000 tensors and frames",
+        ),
+    }
+    monkeypatch.setattr(parsing, "_MOST_VALUES", 20_000)
+    for name, (calls, reason) in many.items():
+        path = tmp_path / f"{name}_0"
+        path.write_bytes(pickle.dumps({"version": "2.10", "pg_config": {}, "entries": calls}, 2))
+        assert path.stat().st_size < 10 * len(calls) + 20_000
+        assert reason in refused(read_dump, path)
 
 
 def test_a_folder_without_dumps_is_refused(tmp_path: Path) -> None:
