@@ -187,6 +187,43 @@ def test_the_title_of_a_public_thread_has_its_symptom(thread: dict[str, str]) ->
     assert (found.symptom.name if found else "none") == thread["symptom"]
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Qwen3 MoE 训推不一致", "rl-logprob-gap"),
+        ("GRPO训练过程中reward骤降", "rl-collapse"),
+        ("训练到200步后KL骤增", "rl-kl"),
+        ("ppo_kl为负", "rl-kl"),
+        ("熵坍塌怎么解决", "rl-entropy"),
+        ("reward 无法上升", "rl-flat-reward"),
+        ("LIBERO 成功率下降", "success-rate"),
+        ("续训时学习率不对", "rate-after-restart"),
+        ("FSDP 梯度未同步", "gradients-apart"),
+        ("vision tower 的梯度为None", "grad-none"),
+    ],
+)
+def test_chinese_titles_have_their_symptom(text: str, name: str) -> None:
+    found = find_symptom(read_issue(f"# {text}\n\n请问怎么解决\n"))
+    assert found
+    assert found.symptom.name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("The cross entropy loss increases.", "rl-entropy"),
+        ("The KL loss of our VAE is too high.", "rl-kl"),
+        ("optimizer.zero_grad(set_to_none=True) is slow.", "grad-none"),
+        ("We use cosine annealing with warm restarts.", "rate-after-restart"),
+        ("The attention collapses in DETR.", "rl-collapse"),
+        ("Which transformers version do you use?", "loss-of-release"),
+    ],
+)
+def test_words_alone_are_no_symptom_of_steps_or_rewards(text: str, name: str) -> None:
+    found = find_symptom(read_issue(f"# A question\n\n{text}\n"))
+    assert found is None or found.symptom.name != name
+
+
 def test_failures_with_the_words_of_the_text_come_first() -> None:
     failures = [("RPR-0001", "The finder leaves results"), ("RPR-0002", "A sampler repeats its order")]
     assert [*rank_by_words(failures, "the sampler and the finder have one order")] == failures[::-1]
