@@ -91,6 +91,8 @@ def _reported(report: Report, explanations: tuple[Explanation, ...]) -> tuple[Ex
     if found is None:
         return explanations
     family, sentence = found
+    if family.fault is Fault.ANOTHER_RANK and any(one.family for one in explanations):
+        return explanations  # the pasted error says of another rank as much as the sentence, and more exactly
     before = report.text.partition(sentence)[0]
     return (explain_reported(family, sentence, before.count("\n") + 1), *explanations)
 

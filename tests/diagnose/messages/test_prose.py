@@ -28,6 +28,18 @@ def family_of(title: str, prose: str = "") -> str | None:
         ("Train batch must be divisible by the number of generations", "grpo-group-size"),
         ("The model does not recognize this architecture", "model-type-unknown"),
         ("BatchNorm raises for batch size 1", "batchnorm-one-value"),
+        ("NCCL 通信超时", "nccl-timeout"),
+        ("NCCL timed out in the second epoch", "nccl-timeout"),
+        ("Early stopping: metric val_loss is not available", "lightning-monitor"),
+        ("Gradient computation: a tensor was modified by an inplace operation", "inplace-modified"),
+        ("Sizes of tensors must match in torch.cat", "cat-sizes"),
+        ("DataLoader worker exited unexpectedly", "worker-exited"),
+        ("DataLoader worker: Segmentation fault", "worker-crashed"),
+        ("optimizer got an empty parameter list", "optimizer-empty"),
+        ("Keyword verbose: got an unexpected keyword argument 'verbose'", "scheduler-verbose"),
+        ("ModuleNotFoundError in the training script", "missing-module"),
+        ("map: one of the subprocesses has abruptly died", "map-worker-died"),
+        ("数据预处理时子进程崩溃", "map-worker-died"),
     ],
 )
 def test_a_title_reports_an_error(title: str, family: str) -> None:
@@ -48,6 +60,12 @@ def test_a_sentence_reports_an_error_if_it_says_that_something_fails() -> None:
         "Feature request: raise an error if no space left.",
         "It cannot be the batch size.",
         "The loss of images differs by token.",
+        "It cannot be the NCCL backend, which is fine.",
+        "The failing rank uses a DataLoader worker of its own.",
+        "I cannot see why early stopping is needed.",
+        "Can't we monitor another metric with ModelCheckpoint?",
+        "The run fails and gives no gradient at all.",
+        "Muon fails to converge in 2D.",
     ],
 )
 def test_a_sentence_without_that_failure_reports_none(said: str) -> None:
