@@ -29,7 +29,7 @@ SENTENCES = {
     "padding": "Batched generation gives wrong answers with left padding.",
     "chat-template": "The chat template is applied twice, so there is a double BOS.",
     "grad-none": "The grad of every vision layer is None.",
-    "gradients-apart": "With this setting the gradients are never synchronized.",
+    "gradients-not-averaged": "With this setting the gradients are never synchronized.",
     "rate-after-restart": "The learning rate of CosineAnnealingLR is another one after a restart.",
     "success-rate": "The success rate on our simulator is only 12%.",
     "lora-not-on-module": "No LoRA adapters are put on the experts.",
@@ -198,7 +198,7 @@ def test_the_title_of_a_public_thread_has_its_symptom(thread: dict[str, str]) ->
         ("reward 无法上升", "rl-flat-reward"),
         ("LIBERO 成功率下降", "success-rate"),
         ("续训时学习率不对", "rate-after-restart"),
-        ("FSDP 梯度未同步", "gradients-apart"),
+        ("FSDP 梯度未同步", "gradients-not-averaged"),
         ("vision tower 的梯度为None", "grad-none"),
     ],
 )
