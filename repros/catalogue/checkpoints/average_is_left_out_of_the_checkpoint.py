@@ -55,6 +55,8 @@ updates is a plain integer. A checkpoint of the average alone is made for infere
 older weights.
 
 Fix: both in the checkpoint: the model's weights, and `averaged.state_dict()`, which has the number of updates.
+
+Watch: `average_begun_anew` does not see the average that is loaded as the model: it is a load like any other.
 """
 
 import io
