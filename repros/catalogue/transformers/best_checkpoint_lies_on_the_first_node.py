@@ -62,7 +62,9 @@ from torch import distributed, nn
 from torch.distributed import run
 from transformers import Trainer, TrainingArguments
 
-EVALUATION = "eval_strategy" if "eval_strategy" in inspect.signature(TrainingArguments).parameters else "evaluation_strategy"
+EVALUATION = (
+    "eval_strategy" if "eval_strategy" in inspect.signature(TrainingArguments).parameters else "evaluation_strategy"
+)
 
 
 class Model(nn.Module):
