@@ -16,6 +16,7 @@
 # packages = ["lightning"]
 # home = "2024-03"
 # silent = true
+# finds = ["epoch_cut_short"]
 #
 # [tool.repro.variants.failing]
 # about = "two workers with three samples each, in batches of two, and drop_last"
