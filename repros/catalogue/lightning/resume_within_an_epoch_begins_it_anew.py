@@ -52,8 +52,7 @@ if the checkpoint is from the end of a batch and Lightning older than 2.5.
 Fix: from Lightning 2.2 on a loader with `state_dict` and `load_state_dict`, such as torchdata's StatefulDataLoader, is
 saved and loaded. Before, keep the place in the module's `on_save_checkpoint`, or save at the end of epochs only.
 
-Watch: there is no check for it yet. Before Lightning 2.5 `epoch_cut_short` speaks of a resume that is right: there the
-epoch has one batch less than is counted.
+Watch: there is no check for it yet: a resumed epoch that is shorter than its loader is right.
 
 Apart: RPR-0008 is the order of the first whole epoch after a resume.
 """

@@ -35,7 +35,6 @@
 # about = "keep model.state_dict(), whose tensors are the parameters themselves, and load it after"
 # claim = "the kept state has the weights of before the validation"
 # source = "https://github.com/aqlaboratory/openfold/pull/90"
-# finds = ["kept_weights_changed"]
 #
 # [tool.repro.variants.saved_between]
 # outcome = "fails"
