@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0", "accelerate>=0.20"]
 #
 # [tool.repro]
-# id = "RPR-6153"
+# id = "RPR-0197"
 # title = "A schedule as long as the batches never ends under accumulation, or ends early"
 # kind = "misuse"
 # documented = "https://github.com/huggingface/accelerate/pull/999"

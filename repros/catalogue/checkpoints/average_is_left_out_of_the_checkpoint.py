@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-7876"
+# id = "RPR-0203"
 # title = "A resume without the average of the weights begins it anew (EMA)"
 # kind = "misuse"
 # documented = "https://pytorch.org/docs/stable/optim.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-7944"
+# id = "RPR-0204"
 # title = "Every rank loads a checkpoint onto the GPU that it was saved from"
 # kind = "by design"
 # documented = "https://docs.pytorch.org/docs/stable/generated/torch.load.html"

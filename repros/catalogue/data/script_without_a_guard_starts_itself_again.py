@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-7699"
+# id = "RPR-0202"
 # title = "A script without a main guard starts itself again in each worker"
 # kind = "misuse"
 # documented = "https://docs.pytorch.org/docs/stable/data.html#platform-specific-behaviors"

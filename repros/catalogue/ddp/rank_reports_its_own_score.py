@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-6450"
+# id = "RPR-0199"
 # title = "A distributed evaluation reports the score of one rank's share of the data"
 # kind = "misuse"
 # documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-6539"
+# id = "RPR-0200"
 # title = "Lightning's predict makes a custom batch sampler anew, and fails"
 # kind = "limitation"
 # documented = "https://lightning.ai/docs/pytorch/stable/common/trainer.html"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-5901"
+# id = "RPR-0196"
 # title = "A fit that resumes within an epoch begins the data of that epoch anew"
 # kind = "limitation"
 # documented = "https://lightning.ai/docs/pytorch/stable/common/checkpointing_intermediate.html"

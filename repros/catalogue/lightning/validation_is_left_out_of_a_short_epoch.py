@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0", "lightning>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-6388"
+# id = "RPR-0198"
 # title = "Lightning leaves the validation out if an iterable data set ends before its length"
 # kind = "bug"
 # upstream.reports = [

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0"]
 #
 # [tool.repro]
-# id = "RPR-5642"
+# id = "RPR-0195"
 # title = "Averaged weights that are put into the model for a validation stay there"
 # kind = "misuse"
 # documented = "https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema"

@@ -2,7 +2,7 @@
 # dependencies = ["torch>=2.0", "transformers>=4.36"]
 #
 # [tool.repro]
-# id = "RPR-7275"
+# id = "RPR-0201"
 # title = "load_best_model_at_end loads the best weights on the first node alone"
 # kind = "limitation"
 # documented = "https://github.com/huggingface/transformers/pull/12421"
