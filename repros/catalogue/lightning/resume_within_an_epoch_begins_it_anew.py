@@ -19,7 +19,7 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/14579",
 # ]
 # packages = ["lightning"]
-# home = "2024-09"
+# home = "2024-03"
 # silent = true
 #
 # [tool.repro.variants.failing]

@@ -12,8 +12,9 @@ The second fit trains nothing, or a part of the data is never read.
 Two calls of `trainer.fit` with one Trainer, of which early stopping has ended the first.
 
 ## Known misses
-Fits that resume a finished training, loaders of unknown length, `max_steps`, `max_time`, and callbacks that stop the
-training.
+Fits that resume a finished training, the first epoch of a fit that resumes a checkpoint (before Lightning 2.5 one that
+was made within an epoch counts a batch too few), loaders of unknown length, `max_steps`, `max_time`, and callbacks that
+stop the training.
 
 ## Cost
 Nothing in a step.
@@ -40,8 +41,10 @@ CHECKS = (
 def listen(watch: Watch) -> None:
     """Attach the checks."""
     stopped: weakref.WeakKeyDictionary[Trainer, tuple[int, int]] = weakref.WeakKeyDictionary()
+    in_first_epoch: weakref.WeakSet[Trainer] = weakref.WeakSet()
 
     def fit_begins(trainer: Trainer) -> None:
+        in_first_epoch.add(trainer)
         stopped.pop(trainer, None)
         if trainer.should_stop:
             stopped[trainer] = (trainer.global_step, trainer.current_epoch)
@@ -58,6 +61,10 @@ def listen(watch: Watch) -> None:
     def epoch_ended(trainer: Trainer, loop: _FitLoop) -> None:
         expected, progress = trainer.num_training_batches, loop.epoch_loop.batch_progress.current
         done = progress.ready
+        is_resumed = trainer in in_first_epoch and trainer.ckpt_path is not None
+        in_first_epoch.discard(trainer)
+        if is_resumed:
+            return
         if not isinstance(expected, int) or trainer.should_stop or done >= expected or done != progress.completed:
             return
         if trainer.max_steps != -1 and trainer.global_step >= trainer.max_steps:
