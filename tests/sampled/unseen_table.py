@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FIRST, AGAIN, THIRD = (
-    Path(__file__).with_name(name) for name in ("unseen.toml", "unseen_again.toml", "unseen_third.toml")
+FIRST, AGAIN, THIRD, FOURTH = (
+    Path(__file__).with_name(name)
+    for name in ("unseen.toml", "unseen_again.toml", "unseen_third.toml", "unseen_fourth.toml")
 )
 
 
@@ -18,7 +19,8 @@ class Judged:
     """An answer of `repros triage`, as a reader judged it."""
 
     kind: str
-    """`id`, `family`, `symptom`, `release`, or `stated`: it only repeats the report or asks for more."""
+    """`id`, `family`, `symptom`, `release`, `hypothesis` (a test of the reporter's own cause), `stated`: it only repeats the
+    report or asks for more, or `refused`: it knows neither a failure nor the message."""
     right: str
     """`yes`, `no`, or `cannot tell`."""
     useful: bool
@@ -65,7 +67,12 @@ def table() -> str:
     third = _further_table(
         THIRD, "With what a report's own words, numbers and pairs exclude or say", "with texts that the reader restated"
     )
-    return f"{_first_table()}\n{again}\n{third}"
+    fourth = _further_table(
+        FOURTH,
+        "With conditions for each cause, and with what a report says of its settings and of its own guess",
+        "with restated texts of which a half is cut",
+    )
+    return f"{_first_table()}\n{again}\n{third}\n{fourth}"
 
 
 def _further_table(file: Path, reason: str, texts: str) -> str:

@@ -37,6 +37,7 @@
 #
 # [tool.repro.variants.average_as_model]
 # outcome = "fails"
+# finds = []
 # claim = "the average is the best of the weights, and so the right model to go on from"
 # about = "the average is loaded as the model, too"
 # raises = "AssertionError"
@@ -56,7 +57,8 @@ older weights.
 
 Fix: both in the checkpoint: the model's weights, and `averaged.state_dict()`, which has the number of updates.
 
-Watch: `average_begun_anew` does not see the average that is loaded as the model: it is a load like any other.
+Watch: `average_begun_anew` does not see `average_as_model`: the average that is loaded as the model is a load like any
+other.
 """
 
 import io

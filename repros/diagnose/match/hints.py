@@ -22,7 +22,8 @@ class Hints:
     """Wordings that the errors of many other calls have too. They count if the stack has one of `calls`, or a log
     without a stack has one of `words`."""
     other_texts: tuple[str, ...] = ()
-    """Parts of the message that show another cause: of a common message always, else where only `texts` agree."""
+    """Parts of the message that show another cause: of a common message always, and in the exceptions that caused it,
+    too; else where only `texts` agree."""
     symptoms: tuple[str, ...] = ()
     """Messages of libraries, of any exception class, when the failure occurs and in other cases too: a warning before
     it, or an error that follows from it. They count if the log has one of `calls` or `words`, if there are any; those

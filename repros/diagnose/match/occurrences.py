@@ -110,8 +110,9 @@ class Occurrence:
     @property
     def contradiction(self) -> ContradictingLine | None:
         """The part of its own exception that contradicts the repro."""
-        if self.match.other_text:
-            return ContradictingLine(ContradictionKind.OTHER_TEXT, self.match.other_text)
+        other = self.match.other_text or self._other_text_of_causes
+        if other:
+            return ContradictingLine(ContradictionKind.OTHER_TEXT, other)
         if self.frames:
             return None
         from repros.engine.causes import is_consequence  # noqa: PLC0415 - its expressions take long to compile
@@ -125,6 +126,15 @@ class Occurrence:
         if is_elsewhere or (self.link.raised.frames and self.match.is_common):
             return ContradictingLine(ContradictionKind.OTHER_CALL, _raising_call(self.link.raised.frames))
         return None
+
+    @property
+    def _other_text_of_causes(self) -> str:
+        """The part of an exception that caused its own which shows another cause than the repro's."""
+        if not self.hints.common_message:
+            return ""
+        causes = self.failure.links[self.failure.links.index(self.link) + 1 :]
+        found = (self.match.entry.find_other_text(squash(cause.raised.message)) for cause in causes)
+        return next(filter(None, found), "")
 
     @property
     def sort_key(self) -> tuple[bool, bool, bool, bool, int]:
