@@ -14,19 +14,16 @@ from repros.diagnose.messages.release_lists import is_listed
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
 _EXPLICIT = re.compile(
-    r"\breporter(?:'s)? (?:own )?(?:finding|candidates?|guess|supposes|suspects|thinks|believes|found)\b"
-    r"|\b(?:i|we) (?:think|believe|suspect|guess|found|find|noticed|traced|debugged|figured|suppose)\b"
+    r"\b(?:i|we) (?:think|believe|suspect|guess|found|find|noticed|traced|debugged|figured|suppose)\b"
     r"|\b(?:root )?cause(?: of (?:it|this|the \w+))? (?:is|was|seems|may be|might be)\b|\b(?:caused|explained) by\b"
     r"|\bthe (?:problem|issue|bug|reason|culprit) (?:is|was|seems|lies|comes)\b|\bit turns out that\b"
-    r"|\bclaims?\b(?! ?\(title)"
     r"|\bseems to (?:come|arise|originate|result|be caused)\b|\bmy (?:guess|suspicion|analysis)\b|原因|怀疑|定位到",
     re.IGNORECASE,
 )
 """Words of a sentence that says what the cause may be."""
 _MECHANISM = re.compile(
     r"\breturns? early\b|\bearly return\b|\b(?:is|are|was|were) (?:never|not|no longer) (?:called|used|passed|reduced"
-    r"|restored"
-    r"|copied|forwarded|synchroni[sz]ed|gathered|updated|initiali[sz]ed|reset|cast|registered|handed on)\b"
+    r"|restored|copied|forwarded|synchroni[sz]ed|gathered|updated|initiali[sz]ed|reset|cast|registered|handed on)\b"
     r"|\bsilently (?:disables|drops|ignores|skips|switches|turns|uses|falls back|casts|converts)\b"
     r"|\b(?:turns|converts|casts|overwrites|replaces) \w+(?: \w+){0,4} (?:in)?to\b|\bbefore it is \w+ed\b"
     r"|\bdoes(?:n't| not) (?:take|pass|forward|accept|reset|restore|reduce|copy|convert)\b",
@@ -48,8 +45,7 @@ _UNDONE = re.compile(
 """Words of a sentence that says what removes the failure."""
 _NOT_GIVEN = re.compile(
     r"\bdoes(?:n't| not) (?:take|pass|forward|accept)\b|\b(?:not|never) (?:passed|forwarded|handed on|used)\b"
-    r"|\bmissing (?:the )?"
-    r"(?:\S+ )?argument\b",
+    r"|\bmissing (?:the )?(?:\S+ )?argument\b",
     re.IGNORECASE,
 )
 _ORDER = re.compile(
@@ -59,8 +55,7 @@ _ORDER = re.compile(
 _SYNCHRONISED = re.compile(r"\bsynchroni[sz]\w*|\b(?:not|never) (?:reduced|gathered|averaged)\b", re.IGNORECASE)
 _NOT_REACHED = re.compile(
     r"\b(?:never|not|no longer) (?:called|used|passed|reduced|restored|copied|forwarded|synchroni[sz]ed|gathered"
-    r"|updated|reset"
-    r"|registered|handed on)\b|\breturns? early\b|\bearly return\b|\bsilently\b",
+    r"|updated|reset|registered|handed on)\b|\breturns? early\b|\bearly return\b|\bsilently\b",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"\?\s*$")
@@ -102,21 +97,17 @@ class Hypothesis:
         """What proves it, or shows that it is not the cause."""
         place = self.place or "that place"
         return {
-            ProofKind.UNDONE: "this change alone, then undone, with the same seed and batch: the failure goes and "
-            "comes with it",
-            ProofKind.NOT_GIVEN: "print the names that arrive in the called function (its arguments, batch.keys()): "
-            "not among them: "
-            "proved",
-            ProofKind.NOT_SYNCHRONISED: "print(rank, step, sum(p.double().sum().item() for p in model.parameters())) "
-            " # behind two "
-            "steps (or the value in question): another number on each rank: proved",
-            ProofKind.NOT_REACHED: f"print(rank, step, value) in {place} in front of what is left out and behind it: "
-            f"no second "
-            "line, or an equal value: proved",
+            ProofKind.UNDONE: "this change alone, then undone, with the same seed and batch: the failure goes and comes"
+            " with it",
+            ProofKind.NOT_GIVEN: "print the names that arrive in the called function (its arguments, batch.keys()): not"
+            " among them: proved",
+            ProofKind.NOT_SYNCHRONISED: "print(rank, step, sum(p.double().sum().item() for p in model.parameters()))  #"
+            " behind two steps (or the value in question): another number on each rank: proved",
+            ProofKind.NOT_REACHED: f"print(rank, step, value) in {place} in front of what is left out and behind it: no"
+            " second line, or an equal value: proved",
             ProofKind.ORDER: "print a line with the step in each of both calls: their order in the log proves it",
-            ProofKind.VALUE: f"print(v.dtype, v.shape, v.float().sum()) in front of {place} and behind it: right "
-            f"before and wrong "
-            "behind: proved; wrong before: the cause is earlier",
+            ProofKind.VALUE: f"print(v.dtype, v.shape, v.float().sum()) in front of {place} and behind it: right before"
+            " and wrong behind: proved; wrong before: the cause is earlier",
         }[self.proof]
 
     @property

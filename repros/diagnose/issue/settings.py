@@ -85,9 +85,8 @@ def _of_lines(text: str) -> Iterator[Finding]:
             yield Finding(
                 "line-cut",
                 "A line of the command lacks its backslash, so the options behind it are lost",
-                f"the line `{' '.join(found['before'].split())[-60:]}` has no backslash at its end: the shell ends "
-                f"the command "
-                f"there, and {option} is run as a command of its own",
+                f"the line `{' '.join(found['before'].split())[-60:]}` has no backslash at its end: the shell ends the"
+                f" command there, and {option} is run as a command of its own",
                 "add the backslash, and look whether the log's arguments have the option",
             )
             return
@@ -108,9 +107,8 @@ def _of_processes(issue: Issue, text: str) -> Iterator[Finding]:
         yield Finding(
             "device-map-processes",
             f"device_map=auto and {count} processes contradict each other",
-            f"device_map=auto spreads one model over all visible GPUs, and each of the {count} processes wants all "
-            f"of them: "
-            "data parallel needs the whole model on each process's own GPU",
+            f"device_map=auto spreads one model over all visible GPUs, and each of the {count} processes wants all of"
+            " them: data parallel needs the whole model on each process's own GPU",
             "one process with device_map=auto; or several without it: FSDP, ZeRO-3, or device_map={'': local_rank}",
         )
 
@@ -129,9 +127,8 @@ def _of_versions(issue: Issue, text: str) -> Iterator[Finding]:
             yield Finding(
                 "version-differs",
                 "",
-                f"the version that is stated is {claimed['version']}, the list of packages has {name} {stated}: "
-                f"another release "
-                "runs than the one that is meant",
+                f"the version that is stated is {claimed['version']}, the list of packages has {name} {stated}: another"
+                " release runs than the one that is meant",
                 f"import {name.replace('-', '_')} as m; print(m.__version__, m.__file__)  # in the program itself",
             )
             return
@@ -143,9 +140,8 @@ def _of_data(text: str) -> Iterator[Finding]:
         yield Finding(
             "saved-data",
             "A saved data set is loaded as it is, so a changed setting has no effect on it",
-            f"{saved[0].split(':')[0].split('=')[0].strip()} is set: if {saved['path']} exists, the data set in it "
-            f"is used as it "
-            "was made, with the settings of that time",
+            f"{saved[0].split(':')[0].split('=')[0].strip()} is set: if {saved['path']} exists, the data set in it is"
+            " used as it was made, with the settings of that time",
             "another path, or delete it, and compare the number of samples with and without the setting",
         )
     steps, batch, accumulated = _STEPS.search(text), _BATCH.search(text), _ACCUMULATION.search(text)
@@ -156,9 +152,8 @@ def _of_data(text: str) -> Iterator[Finding]:
         total = int(steps["steps"]) * int(batch["count"]) * each * count
         yield Finding(
             "samples-skipped",
-            text=f"before the first step, {int(steps['steps']):,} steps x {each} x {int(batch['count'])} x {count} "
-            f"processes = "
-            f"{total:,} samples of the stream are read and thrown away",
+            text=f"before the first step, {int(steps['steps']):,} steps x {each} x {int(batch['count'])} x {count}"
+            f" processes = {total:,} samples of the stream are read and thrown away",
         )
 
 
@@ -167,11 +162,10 @@ def _of_size(issue: Issue, text: str) -> Iterator[Finding]:
     if found := _MODE.search(text):
         yield Finding(
             "part-in-eval",
-            text=f"the summary has {found['module']} ({found['count']} parameters) in eval mode: it is frozen, or "
-            f"its dropout and "
-            "statistics are those of the evaluation",
-            check="print({n: (m.training, any(p.requires_grad for p in m.parameters())) for n, m in "
-            "model.named_children()})",
+            text=f"the summary has {found['module']} ({found['count']} parameters) in eval mode: it is frozen, or its"
+            " dropout and statistics are those of the evaluation",
+            check="print({n: (m.training, any(p.requires_grad for p in m.parameters())) for n, m in"
+            " model.named_children()})",
         )
     sizes = [float(one["count"]) for one in _SIZE.finditer(f"{issue.title}\n{text}")]
     cards = {int(one["count"] or one["told"]) for one in _CARD.finditer(text)}
