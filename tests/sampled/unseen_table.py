@@ -19,7 +19,7 @@ class Judged:
     """An answer of `repros triage`, as a reader judged it."""
 
     kind: str
-    """`id`, `family`, `symptom`, `release`, `hypothesis` (a test of the reporter's own cause), `stated` (it only repeats
+    """`id`, `family`, `symptom`, `release`, `hypothesis` (a test of the reporter's cause), `stated` (it only repeats
     the report or asks for more), or `refused` (it knows neither a failure nor the message)."""
     right: str
     """`yes`, `no`, or `cannot tell`."""
