@@ -27,9 +27,8 @@ def average_stands_still():
     return model
 
 
-def _resume_with_an_average():
+def resume_with_an_average(model):
     """Return a network and an optimizer of a training that goes on, its average before, and a new one."""
-    model = network()
     optimizer, average = adapt(model), torch.optim.swa_utils.AveragedModel(model)
     train(model, optimizer, 1, after=lambda: average.update_parameters(model))
     again = network()
@@ -40,12 +39,12 @@ def _resume_with_an_average():
 
 
 def average_begun_anew():
-    model, optimizer, _, average = _resume_with_an_average()
+    model, optimizer, _, average = resume_with_an_average(network())
     return train(model, optimizer, after=lambda: average.update_parameters(model))
 
 
 def average_loaded_without_its_count():
-    model, optimizer, before, average = _resume_with_an_average()
+    model, optimizer, before, average = resume_with_an_average(network())
     average.module.load_state_dict(before.module.state_dict())
     return train(model, optimizer, after=lambda: average.update_parameters(model))
 
