@@ -63,7 +63,10 @@ _OTHER_SENSE = re.compile(
 )
 _PICTURE = re.compile(r"<img\b|!\[[^\]\n]*\]\(|user-attachments/assets|\bscreenshots?\b|截图", re.IGNORECASE)
 _ARROW = re.compile(r"\s*(?:->|\u2192|,? which (?:goes into|calls)|,? and is in| calls )\s*")
-_CHAIN = re.compile(r"[^.\n]*(?:\.(?!\s)[^.\n]*)*(?:->|\u2192| calls | goes into )[^\n]*")
+_CHAIN = re.compile(
+    r"(?:^|(?<=\.)(?=\s))[^.\n]*(?:\.(?!\s)[^.\n]*)*(?:->|\u2192| calls | goes into )[^\n]*", re.MULTILINE
+)
+"""A sentence with an arrow. It is sought at the beginnings of sentences only: a long line takes linear time."""
 _OF_FRAMES = re.compile(r"\b(?:traceback|frames?|stack|calls?)\b", re.IGNORECASE)
 _CUT = re.compile(
     r"\s(?:and (?:is|was) (?:then )?cut|\(?(?:the )?(?:last|final|rest|worker)[^)\n]{0,40}|and then cut)|\. |\u2026"

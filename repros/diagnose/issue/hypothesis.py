@@ -31,10 +31,13 @@ _MECHANISM = re.compile(
 )
 """Words of a sentence that says what a program does wrongly."""
 _CODE = re.compile(
-    r"`[^`\n]{3,80}`|\b[\w/]+\.py\b|\b[a-z]\w*_\w+\b|\b[a-z]+[A-Z]\w+|\b(?:[A-Z][a-z]+){2,}\b|\b[a-z_]+(?:\.\w+){1,4}\b"
+    r"`[^`\n]{3,80}`|(?<![\w/])[\w/]{1,200}\.py\b|\b[a-z]\w*_\w+\b|\b[a-z]+[A-Z]\w+"
+    r"|\b(?:[A-Z][a-z]+){2,}\b|\b[a-z_]+(?:\.\w+){1,4}\b"
 )
 """A name of code."""
-_PLACE = re.compile(r"(?P<file>[\w./-]+\.py)(?!\w)(?:\W{1,3}(?:at )?(?:lines?|L) ?|:|#L)?(?P<line>\d{1,5})?")
+_PLACE = re.compile(
+    r"(?P<file>(?<![\w./-])[\w./-]{1,200}\.py)(?!\w)(?:\W{1,3}(?:at )?(?:lines?|L) ?|:|#L)?(?P<line>\d{1,5})?"
+)
 _LINE = re.compile(r"\bline (\d{1,5})\b", re.IGNORECASE)
 _UNDONE = re.compile(
     r"\b(?:remov\w+|taking|took|revert\w*|disabl\w+|chang\w+|sett?(?:ing)?|add(?:ing|ed)?|replac\w+"

@@ -157,9 +157,8 @@ _MODEL = (
     (
         (" same command", " same script", " same code", " same config", " same settings"),
         (
-            r"\bthe same (?:command|script|code|config\w*|settings)\b[^.\n;]{0,20}? (?:on|with|for) (?P<part>(?:the "
-            r"|an? )?(?:[\w./-]+ "
-            rf"?){{1,5}}?) (?:does|do|{_WORKS})\b"
+            r"\bthe same (?:command|script|code|config\w*|settings)\b[^.\n;]{0,20}? (?:on|with|for) "
+            rf"(?P<part>(?:the |an? )?[\w./-]+(?: [\w./-]+){{0,4}}?) (?:does|do|{_WORKS})\b"
         ),
     ),
 )

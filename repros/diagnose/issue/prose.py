@@ -13,7 +13,7 @@ _PASTED = re.compile(
     rf"""\s*(?:
       --?[A-Za-z][\w.-]*(?:[= ]\S.*)?\s*[\\^]?$                                  # an option: --lr 1e-4 \
     | .*\s[\\^]$                                                                 # a line of a command that goes on
-    | {_RESULT}[\w-]+(?:[._][\w-]+)+\s*[:=]\s*\S+(?:\s*\#.*)?$                   # a.b_c: 4
+    | {_RESULT}(?=[\w-]+[._][\w-])[\w-]+(?:\.[\w-]+)*\s*[:=]\s*\S+(?:\s*\#.*)?$    # a.b_c: 4
     | (?:export|set)\s+"?\w+=.*$ | [A-Z][A-Z0-9_]+=\S*(?:\s.*)?$                 # variables of a shell
     | (?:\$\s*)?(?:\w+=\S+\s+)*(?:python3?|torchrun|accelerate\s+launch|deepspeed|bash|sh|pip3?|conda|uv|swift|megatron)
       \s(?=.*(?:\s--?\w|\.(?:py|sh|ya?ml|json)\b|\sinstall\s))[^.!?]*(?:\.\w[^.!?]*)*$    # a command

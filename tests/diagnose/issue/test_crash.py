@@ -77,6 +77,12 @@ def test_frames_that_a_sentence_tells() -> None:
     assert str(crash.frame) == "sft.py:16 main"
 
 
+def test_a_chain_begins_with_its_sentence() -> None:
+    crash = read("# It crashes\n\nSee run.py. The stack is main.py -> `engine.step(batch)`. Thanks.\n")
+    assert crash is not None
+    assert crash.told == "engine.step(batch)"
+
+
 def test_a_picture_may_have_the_error() -> None:
     crash = read("# It fails\n\n![Image](https://example.org/a.png)\n")
     assert crash is not None

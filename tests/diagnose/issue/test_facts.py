@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import chain
 
 import pytest
@@ -73,12 +72,6 @@ def test_causes_name_facts_that_are_known() -> None:
     named = {name for cause in causes for name in (*cause.needs, *cause.excluded_by, *cause.favoured_by)}
     assert named - load_facts().keys() <= OF_NUMBERS
     assert named
-
-
-@pytest.mark.parametrize("name", load_facts())
-def test_the_expressions_of_a_fact_compile(name: str) -> None:
-    fact = load_facts()[name]
-    assert all(re.compile(expression) for expression in (*fact.patterns, *fact.unless))
 
 
 def test_a_fact_excludes_a_cause_requires_it_or_puts_it_first() -> None:

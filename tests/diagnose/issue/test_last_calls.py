@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from repros.diagnose.issue import read_issue
 from repros.diagnose.issue.crash import find_crash
-from repros.diagnose.issue.last_calls import find_call, load_calls
+from repros.diagnose.issue.last_calls import find_call
 
 
 @pytest.mark.parametrize(
@@ -35,14 +33,6 @@ def test_a_call_has_a_place(frame: str, name: str) -> None:
 
 def test_another_call_has_no_place() -> None:
     assert find_call("run.py:3 main: print(total)") is None
-
-
-@pytest.mark.parametrize("call", load_calls(), ids=lambda call: call.name)
-def test_a_place_has_an_expression_that_compiles_and_a_check(call: object) -> None:
-    (found,) = [one for one in load_calls() if one is call]
-    assert all(map(re.compile, found.patterns))
-    assert found.says
-    assert found.check
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,14 @@ def test_one_side_alone(text: str) -> None:
     assert read(text) is None
 
 
+def test_a_path_of_any_length_is_a_side() -> None:
+    path = "/data/" + "a" * 200
+    found = read(f"The same script with {path} works.")
+    assert found
+    assert found.works == f"with {path}"
+    assert read(f"The same script with {path} fails.") is None
+
+
 def test_sides_of_which_neither_is_said_to_work() -> None:
     found = read("The curves of ZeRO-1 and ZeRO-2 differ.")
     assert found is not None
