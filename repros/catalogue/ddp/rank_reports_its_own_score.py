@@ -47,7 +47,7 @@ Symptom: the accuracy or the loss falls to a half with two GPUs and to a quarter
 otherwise on one GPU. Each rank has another score; rank 0 prints its own. Silent. The best checkpoint and early stopping
 follow the wrong score.
 
-Cause: DistributedSampler gives each rank a share of the samples, and DDP reduces gradients, nothing else. A rank counts
+Cause: DistributedSampler gives each rank a share of the samples, and DDP reduces gradients and no scores. A rank counts
 the correct samples of its share. Divided by the number of all samples the score is too small by the number of ranks;
 divided by the number of its own it is the score of one share.
 
