@@ -102,7 +102,7 @@ _WITHOUT = (
     r"|(?:when|if|after|by|once|upon)?\s*(?:i |we |you )?(?:disabl\w+|turn(?:ed|ing|s)? off|remov\w+|switch\w* off"
     r"|comment\w* out|uninstall\w+|dropp(?:ed|ing)))"
 )
-_OFF = r"[A-Za-z_][\w.]*`? ?(?:=|:|to) ?`?[\"']?(?:False|0|None|off|eager|sdpa|disabled?)\b[\"']?`?"
+_OFF = r"(?<![\w.])[A-Za-z_][\w.]*`? ?(?:=|:|to) ?`?[\"']?(?:False|0|None|off|eager|sdpa|disabled?)\b[\"']?`?"
 # Not compiled at once: few sentences have one of the words in front of each.
 _LEFT_OUT = (
     "without",
