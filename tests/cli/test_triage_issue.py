@@ -183,6 +183,53 @@ def test_a_supposed_cause_comes_with_its_proof(repros: Command, here: Path) -> N
     assert "possible" not in found["sections"]
 
 
+def test_a_supposed_cause_leaves_the_causes_of_a_symptom(repros: Command, here: Path) -> None:
+    text = (
+        "# Loss becomes NaN after 300 steps\n\nI think the cause is `scale_loss` in trainer.py, which divides by 0.\n"
+    )
+    found = answer(repros, here, text)
+    assert "trainer.py" in found["sections"]["supposed"][0]
+    assert "trainer.py" in found["sections"]["check"][0]
+    assert len(found["sections"]["check"]) > 1
+    assert found["sections"]["possible"]
+
+
+@pytest.mark.parametrize(
+    ("text", "computed"),
+    [
+        ("# Odd summary of my module\n\nI print it:\n\n0 | encoder | BertModel | 110 M | eval\n", "in eval mode"),
+        (
+            "# A question\n\nresume_from_checkpoint=out/checkpoint-500, streaming: true\nper_device_batch_size: 4.\n",
+            "2,000 samples",
+        ),
+    ],
+)
+def test_what_follows_from_settings_alone_supposes_no_cause(
+    repros: Command, here: Path, text: str, computed: str
+) -> None:
+    found = answer(repros, here, text)
+    assert found["title"] == "No known symptom"
+    assert computed in found["sections"]["computed"][0]
+    assert found["sections"]["reported"]
+
+
+def test_the_sentence_of_a_title_is_shown_once(repros: Command, here: Path) -> None:
+    title = "`Runner.load` does not take `weights_only`, so a user cannot set it"
+    text = f"# {title}\n\n```\ntransformers==4.53.3\n0 | encoder | BertModel | 110 M | eval\n```\n"
+    found = answer(repros, here, text)
+    assert found["title"] == "The report supposes a cause, which is to be proved"
+    assert found["sections"]["supposed"] == [title]
+    assert "computed" in found["sections"]
+    assert "reported" not in found["sections"]
+
+
+def test_values_that_a_report_has_are_not_asked_for(repros: Command, here: Path) -> None:
+    text = "# A question\n\nAt step 40 it prints 31.4 and I expect 12.9; step 39 prints 12.8.\n"
+    assert "missing" not in answer(repros, here, text)["sections"]
+    text = "# A question\n\nAt step 40 it is purple, torch is 2.4.1.\n"
+    assert "if it ends in one" in answer(repros, here, text)["sections"]["missing"][0]
+
+
 def test_settings_that_contradict_each_other_decide(repros: Command, here: Path) -> None:
     text = "# It fails\n\n```\nNPROC_PER_NODE=4 swift sft --device_map auto\n```\n"
     found = answer(repros, here, text)

@@ -21,6 +21,12 @@ _EXPLICIT = re.compile(
     re.IGNORECASE,
 )
 """Words of a sentence that says what the cause may be."""
+_UNKNOWN = re.compile(
+    r"(?:(?:\bnot|n't) (?:\w+ )?(?:know|sure|clear|understand)|\bno (?:idea|clue)|\bunknown|\bunclear)\b"
+    r"(?![^.\n]{0,40}\bbut\b)|不知道|未知|不清楚",
+    re.IGNORECASE,
+)
+"""Words of a sentence that names no cause."""
 _MECHANISM = re.compile(
     r"\breturns? early\b|\bearly return\b|\b(?:is|are|was|were) (?:never|not|no longer) (?:called|used|passed|reduced"
     r"|restored|copied|forwarded|synchroni[sz]ed|gathered|updated|initiali[sz]ed|reset|cast|registered|handed on)\b"
@@ -126,7 +132,7 @@ class Hypothesis:
 def find_hypothesis(issue: Issue) -> Hypothesis | None:
     """Return what an issue takes for the cause; None if it supposes nothing, or names no code for it."""
     sentences = [text for text in _SENTENCE.split(issue.seen) if _is_statement(text)]
-    stated = [text for text in sentences if _EXPLICIT.search(text)]
+    stated = [text for text in sentences if _EXPLICIT.search(text) and not _UNKNOWN.search(text)]
     mechanisms = [
         text for text in (issue.title, *sentences) if _MECHANISM.search(text) and len(text.split()) >= _FEWEST_WORDS
     ]

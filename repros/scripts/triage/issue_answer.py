@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.issue import Issue
 from repros.diagnose.issue.conditions import Conditions, fit_command
-from repros.diagnose.issue.facts import Weighed
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.pair import PairKind, Quantity
 from repros.diagnose.issue.symptoms import ReportedSymptom, check_of, find_symptom, rank_by_words
@@ -179,15 +178,12 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     """Yield the sentence with the symptom, what distinguishes its causes, and the documented failures that show it."""
     symptom, issue = reported.symptom, report.issue
     weighed = report.weigh(symptom)
-    supposed = tuple(hypothesis_sections(report))
     yield Section("reported", (reported.sentence,), most_lines=2)
     if decided := report.decided:
         yield from finding_sections(decided)
         return
     pair = tuple(pair_sections(report.pair, report.source)) if report.pair else ()
-    yield from (*computed_section(report), *supposed)
-    if supposed and not any(map(report.has_fact, _favours(weighed))):
-        return  # the causes of such reports in general say less than the report does
+    yield from (*computed_section(report), *hypothesis_sections(report))
     is_compared = len(pair) > 1 and report.pair is not None and report.pair.kind is PairKind.COMPILED
     yield from pair if is_compared else pair[:1]
     if not is_compared:
@@ -204,10 +200,6 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     if shown:
         label = "near" if symptom.causes else "possible"
         yield Section(label, tuple(f"{id_} {title}" for id_, title in shown[:_MOST_FAILURES]), most_lines=4)
-
-
-def _favours(weighed: Weighed) -> Iterator[str]:
-    return (name for cause in weighed.possible for name in cause.favoured_by)
 
 
 def _concerns(failure: ListedFailure, text: str, issue: Issue) -> bool:

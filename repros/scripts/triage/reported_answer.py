@@ -27,6 +27,13 @@ _RESULT = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d[\d.]*\s?%|\b\d+\.\d+\b|\b0\b|\b\d+x\b|\bnan\b|\b(?:twice|doubled?)\b", re.IGNORECASE)
+_STEP = re.compile(r"\b(?:step|epoch|iteration|batch) ?\d+\b|\bfirst (?:step|epoch|iteration|batch)\b", re.IGNORECASE)
+_STATED = re.compile(
+    r"\b(?:prints?|printed|shows?|logs|is|was|expect(?:ed)?|got|gives?|gave|should be|instead of)"
+    r"\W{1,3}(?:about )?-?(?:\d+\.\d+(?![\d.]*\.\d)|nan\b)",
+    re.IGNORECASE,
+)
+"""A value as printed or as expected, which is no release."""
 _WORKED = re.compile(
     r"\b(?:used to (?:work|be)|(?:worked|was fine|it works) (?:\w+ ){0,3}(?:before|previously|earlier|in the past"
     r"|until|last "
@@ -62,11 +69,11 @@ def answer_reported(answer: Answer, report: Report, before: tuple[Section, ...])
     if crash:
         title = "It ends in an error whose text the report lacks"
     missing = tuple(missing_sections(report))
-    supposed = (*computed_section(report), *hypothesis_sections(report))
-    if supposed and not crash and not pair:
+    computed, supposed = computed_section(report), hypothesis_sections(report)
+    if report.hypothesis and not crash and not pair:
         title = "The report supposes a cause, which is to be proved"
-        before = tuple(section for section in before if section.bodies != supposed[-2].bodies)
-    return replace(answer, title=title, sections=(*before, *supposed, *compared, *missing))
+        before = tuple(section for section in before if section.bodies != (report.hypothesis.sentence,))
+    return replace(answer, title=title, sections=(*before, *computed, *supposed, *compared, *missing))
 
 
 def _compared_title(pair: Pair) -> str:
@@ -144,7 +151,8 @@ def missing_sections(report: Report) -> Iterator[Section]:
         yield Section("missing", (_BOTH_RELEASES.format(script=report.conditions.script or "train.py"),), most_lines=2)
     elif not report.pair and not report.hypothesis:
         is_without = _RESULT.search(text) and not _NUMBER.search(text) and len(issue.seen) < _SHORT
-        yield Section("missing", (_VALUES if is_without else _ANY,), most_lines=2)
+        if is_without or not (_STEP.search(text) and _STATED.search(text)):
+            yield Section("missing", (_VALUES if is_without else _ANY,), most_lines=2)
 
 
 def is_left_alone(weighed: Weighed, has: HasFact) -> bool:

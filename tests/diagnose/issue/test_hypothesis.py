@@ -27,6 +27,7 @@ BLOCK = "```\ntransformers==4.53.3\ntorch==2.6.0\n```\n"
             ProofKind.UNDONE,
             "trainer.py",
         ),
+        ("I am not sure, but I think `scale_loss` in trainer.py is wrong.", ProofKind.VALUE, "trainer.py"),
     ],
 )
 def test_a_supposed_cause_has_a_proof(text: str, proof: ProofKind, place: str) -> None:
@@ -45,6 +46,9 @@ def test_a_supposed_cause_has_a_proof(text: str, proof: ProofKind, place: str) -
         "Is `use_cache` the cause of it?",
         "I found little documentation of `fit`.",
         "The problem is the loss.",
+        "I do not know what the cause is; it happens in trainer.py with num_workers=8.",
+        "The reason is unknown to me: trainer.py is as before.",
+        "原因未知, 在 trainer.py 里。",
     ],
 )
 def test_no_supposed_cause(text: str) -> None:
