@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from repros.diagnose.issue.issue import Issue
@@ -17,6 +18,22 @@ from repros.diagnose.messages.family import Cause
 from repros.model.cache.snapshot import remember
 
 FILE = Path(__file__).with_name("facts.toml")
+_NEGATION = re.compile(
+    r"(?:(?:\bnot|n't|\bnever|\bno longer|\bnor|\bwithout)"
+    r"(?: (?:using|used?|running|trained|training|with|enabled?|any|an?|the|even|on|in|as|be|been)){0,3}"
+    r"|\b(?:no|neither(?: of)?))[ `'\"*_]{0,3}$",
+    re.IGNORECASE,
+)
+"""What negates the words right behind it."""
+_UNUSED = re.compile(
+    r"[ `'\"*_]{0,3}(?:\w+ ){0,2}(?:is|are|was|were)(?:n't| not|n\u2019t) (?:used|enabled|involved|on)\b"
+    r"|[`'\"*_]{0,2} (?:is|are) (?:off|disabled)\b",
+    re.IGNORECASE,
+)
+"""What negates the words right in front of it."""
+_FAILS = re.compile(r"(?:n't|\bnot|\bnever|\bno longer) (?:work|train|run|succeed)", re.IGNORECASE)
+"""What negates a statement that something works."""
+_LONGEST_NEGATION = 40
 HasFact = Callable[[str], bool]
 """Returns whether a report states a fact, by its name."""
 
@@ -36,11 +53,10 @@ class Fact:
 
     def is_in(self, text: str) -> bool:
         """Return whether a text states it."""
-
-        def has(expressions: tuple[str, ...]) -> bool:
-            return any(re.search(expression, text, re.IGNORECASE) for expression in expressions)
-
-        return has(self.patterns) and not has(self.unless)
+        if any(re.search(expression, text, re.IGNORECASE) for expression in self.unless):
+            return False
+        found = (re.finditer(expression, text, re.IGNORECASE) for expression in self.patterns)
+        return any(not _is_negated(text, one) for one in chain.from_iterable(found))
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,12 @@ class Weighed:
     """Those that the report does not exclude, the favoured ones first."""
     excluded: tuple[tuple[Cause, str], ...]
     """The others, and what the report states against each."""
+
+
+def _is_negated(text: str, found: re.Match[str]) -> bool:
+    """Return whether a match is negated: in itself, right in front of it or right behind it."""
+    before = text[max(found.start() - _LONGEST_NEGATION, 0) : found.start()]
+    return bool(_NEGATION.search(before) or _UNUSED.match(text, found.end()) or _FAILS.search(found[0]))
 
 
 @cache
