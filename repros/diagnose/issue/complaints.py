@@ -12,8 +12,10 @@ _LABEL = re.compile(
 )
 """The beginning of a sentence that lists what was run: `My config: ...`."""
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s")
+_MEASURED = re.compile(r"\b(?:loss|norm|accuracy|reward|score)\w*\W{1,3}\d", re.IGNORECASE)
+"""A result with its number."""
 _WISH = re.compile(
-    r"^\W{0,4}(?:i |we )?(?:wanted|wants?|want|expected|expects?|expectation|goal|believes?|should)\b",
+    r"^\W{0,4}(?:i |we )?(?:wanted|wants?|want|expected|expects?|expectation|goal|should)\b",
     re.IGNORECASE,
 )
 _FAILING = re.compile(
@@ -39,6 +41,10 @@ def complaints(prose: str) -> str:
 
 
 def _complains(sentence: str) -> bool:
-    if _WISH.match(sentence) or _WORKS.search(sentence):
+    is_failing, is_item = (
+        bool(_FAILING.search(sentence)),
+        bool(_ITEM.match(sentence) and not _MEASURED.search(sentence)),
+    )
+    if _WORKS.search(sentence) or (_WISH.match(sentence) and not is_failing):
         return False
-    return bool(_FAILING.search(sentence)) or not (_LABEL.match(sentence) or _ITEM.match(sentence))
+    return is_failing or not (_LABEL.match(sentence) or is_item)
