@@ -214,6 +214,7 @@ def test_chinese_titles_have_their_symptom(text: str, name: str) -> None:
         ("The cross entropy loss increases.", "rl-entropy"),
         ("The KL loss of our VAE is too high.", "rl-kl"),
         ("optimizer.zero_grad(set_to_none=True) is slow.", "grad-none"),
+        ("Gradient clipping is None in my setup.", "grad-none"),
         ("We use cosine annealing with warm restarts.", "rate-after-restart"),
         ("The attention collapses in DETR.", "rl-collapse"),
         ("Which transformers version do you use?", "loss-of-release"),
