@@ -193,6 +193,17 @@ def peeked():
     list(DataLoader(stream.skip(8), num_workers=2))
 
 
+def shown(rows=1, workers=2):
+    """Look at the first rows of a part, and read both parts by loaders with one number of workers."""
+    stream = Dataset.from_dict({"x": range(20)}).to_iterable_dataset(num_shards=2)
+    held_out, rest = stream.take(8), stream.skip(8)
+    for _ in zip(range(rows), held_out, strict=False):
+        pass
+    list(DataLoader(rest, num_workers=workers))
+    if rows == 1:
+        list(DataLoader(held_out, num_workers=workers))
+
+
 def map_twice(folder, edit=True, **options):
     """Map the function of a module, edit the module, and map it again, as in a notebook."""
     Dataset.from_dict({"x": [1, 2]}).save_to_disk(f"{folder}/data")
@@ -225,6 +236,8 @@ def failing(folder):
 
 
 def healthy(folder):
+    shown()  # before any step
+    shown(rows=8)
     for update in (clip_complete, measure_each, clip_and_drop, skip_second):
         train(update)
     train(clip_each, FLAT)

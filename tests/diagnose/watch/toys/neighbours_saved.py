@@ -35,6 +35,14 @@ def average_of_a_frozen_part():
     return train_in(torch.bfloat16, model, optimizer, after=lambda: average.update_parameters(model[0]))
 
 
+def average_of_frozen_layers_first():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), *(torch.nn.Linear(16, 16) for _ in range(4)))
+    model = model.bfloat16()
+    model[:3].requires_grad_(False)
+    average = AveragedModel(model, avg_fn=lambda mean, value, _: mean + (value - mean) * 0.5)
+    return train_in(torch.bfloat16, model, adapt(model), after=lambda: average.update_parameters(model))
+
+
 def teacher_loaded_in_each_step():
     model = plain_network().bfloat16()
     teacher = copy.deepcopy(model).eval()
@@ -170,6 +178,17 @@ def sampler_resumed_in_the_first_epoch():
 
 def sampler_resumed_at_the_beginning():
     return resumed_by([0, 4], set_first=False, position=0)
+
+
+def sampler_with_a_seed_in_its_state():
+    model, sampler = plain_network(), Positioned()
+    optimizer = adapt(model)
+    sampler.load_state_dict({"position": 0, "seed": 1234, "cycle": 3})
+    for epoch in (0, 4):
+        if epoch:
+            sampler.set_epoch(epoch)
+        train_by(sampler, model, optimizer)
+    return model
 
 
 def sampler_resumed_in_order():

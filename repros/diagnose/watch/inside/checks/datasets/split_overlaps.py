@@ -14,7 +14,8 @@ not what four skip in four of them: the training sees rows of the validation, an
 
 ## Known misses
 Parts of streams that were opened separately, and those that are read by separate programs. Parts of which one was made
-after `split_dataset_by_node`, where nothing is shared out.
+after `split_dataset_by_node`, where nothing is shared out. Passes without a loader that begin before the first step of
+an optimizer: they may be a look at the data.
 
 ## Cost
 One entry for each stream that is made of another, and a look at its shards when a pass begins.
@@ -46,8 +47,8 @@ class _Boundary:
     """The number of rows at which a stream is divided."""
 
     def __init__(self) -> None:
-        self.readers: dict[str, tuple[int, int]] = {}
-        """The nodes and workers that have read each part, by the method that made it."""
+        self.readers: dict[str, int] = {}
+        """The number of workers, on all nodes, that have read each part, by the method that made it."""
 
 
 class _Part(NamedTuple):
@@ -83,7 +84,8 @@ class _Parts:
             self._read(data, workers)
 
     def stream_begins(self, stream: IterableDataset) -> None:
-        if sys.modules["torch"].utils.data.get_worker_info() is None:  # not in a worker, which reads its share
+        # Not in a worker, which reads its share, and not a look at the first rows, or at all of them.
+        if self._watch.count("after_step") and sys.modules["torch"].utils.data.get_worker_info() is None:
             self._read(stream, 0, is_again=True)
 
     def _read(self, stream: Any, workers: int, *, is_again: bool = False) -> None:
@@ -96,13 +98,12 @@ class _Parts:
             if not (is_again and part.method in known):
                 known[part.method] = readers
             if len(set(known.values())) > 1:
-                counts = {method: nodes * count for method, (nodes, count) in known.items()}
                 text = (
                     f"take({part.rows}) and skip({part.rows}) of one stream are read by different numbers of workers"
-                    f" ({counts['take']} and {counts['skip']}): each has a share of the {part.rows} rows from shards of"
+                    f" ({known['take']} and {known['skip']}): each has a share of the {part.rows} rows from shards of"
                     " its own, and some rows are in both parts"
                 )
-                self._watch.report("split_overlaps", text, numbers=counts, place=user_location())
+                self._watch.report("split_overlaps", text, numbers=dict(known), place=user_location())
 
 
 def listen(watch: Watch) -> None:
@@ -117,10 +118,10 @@ def _shared_rows(stream: IterableDataset) -> int:
     return rows if isinstance(rows, int) else 0
 
 
-def _readers(stream: Any, workers: int) -> tuple[int, int]:
-    """Return how many nodes and, on each, how many workers share a stream out."""
+def _readers(stream: Any, workers: int) -> int:
+    """Return how many workers, on all nodes, share a stream out."""
     shards = int(stream.num_shards if hasattr(stream, "num_shards") else stream.n_shards)
     nodes = int(getattr(getattr(stream, "_distributed", None), "world_size", 1))
     if shards % nodes:
         nodes = 1  # each node leaves out the rows of the others
-    return nodes, max(1, min(workers, shards // nodes))
+    return nodes * max(1, min(workers, shards // nodes))

@@ -14,8 +14,9 @@ torchdata's `StatefulDistributedSampler`, whose state has the position and no ep
 `sampler.set_epoch(epoch)` before the resumed pass.
 
 ## Known misses
-Programs that set no epoch at all, which `epoch_not_set` reports, and those that end with the resumed pass. Samplers
-with `shuffle=False`, and those with the epoch in their state.
+Positions whose name has none of `_NAMES`, and those that count the samples of all passes. Programs that set no epoch at
+all, which `epoch_not_set` reports, and those that end with the resumed pass. Samplers with `shuffle=False`, and those
+with the epoch in their state.
 
 ## Cost
 A number for each state that is taken.
@@ -43,6 +44,10 @@ CHECKS = (
 )
 
 
+_NAMES = ("position", "index", "yielded", "consumed", "start", "offset")
+"""A position's name in a sampler's state has one of these."""
+
+
 class _Positions:
     """The samplers that were loaded with a position."""
 
@@ -60,10 +65,10 @@ class _Positions:
         """The position, epoch and location of the pass that each sampler has resumed without an epoch."""
 
     def position_taken(self, sampler: DistributedSampler, state: object) -> None:
-        self._taken.setdefault((*_kind(sampler), _position(state)), set()).add(sampler.epoch)
+        self._taken.setdefault((*_kind(sampler), _position(sampler, state)), set()).add(sampler.epoch)
 
     def position_loaded(self, sampler: DistributedSampler, state: object) -> None:
-        position = _position(state)
+        position = _position(sampler, state)
         if position > 0 and sampler not in self._set and sampler.shuffle:
             self._loaded[sampler] = position
 
@@ -104,9 +109,10 @@ def _kind(sampler: DistributedSampler) -> tuple[str, int]:
     return type(sampler).__name__, sampler.num_samples
 
 
-def _position(state: object) -> int:
-    """Return the position in a sampler's state; 0 for one that also has an epoch, or has no number."""
-    fields = state if isinstance(state, Mapping) else {}
-    if any("epoch" in str(name) for name in fields):
+def _position(sampler: DistributedSampler, state: object) -> int:
+    """Return the position in a sampler's state; 0 for one that also has an epoch, or has no position in a pass."""
+    fields = {str(name).lower(): value for name, value in state.items()} if isinstance(state, Mapping) else {}
+    if any("epoch" in name for name in fields):
         return 0
-    return max((value for value in fields.values() if type(value) is int), default=0)
+    numbers = [value for name, value in fields.items() if type(value) is int and any(part in name for part in _NAMES)]
+    return max((value for value in numbers if value <= sampler.num_samples), default=0)

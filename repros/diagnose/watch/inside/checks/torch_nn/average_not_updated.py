@@ -5,7 +5,8 @@
 loaded, although an optimizer has taken eight steps since it was made. `average_before_step`: reports such a model, or a
 copy of a network that was put in eval mode or loaded before the training, whose weights change four times in a row
 between a backward and the step that uses it. `average_begun_anew`: reports such a model without an update that is first
-updated after the first step of an optimizer that was loaded with its moments.
+updated after the first step of an optimizer that was loaded with its moments. It is only possible where the model
+itself was not loaded: a later phase may add an average by design.
 
 ## Why is this bad?
 The averaged model has its initial weights, or averages each step one step late and never sees the last. An average that
@@ -123,6 +124,8 @@ class _Still:
         self._watch = watch
         self._made: weakref.WeakKeyDictionary[Module, int] = weakref.WeakKeyDictionary()
         """The number of steps before each was made."""
+        self._filled: weakref.WeakSet[Module] = weakref.WeakSet()
+        """Those whose weights were loaded, without a count of updates."""
         self._resumed = -1
         """The number of steps before an optimizer was loaded with its moments."""
 
@@ -132,6 +135,8 @@ class _Still:
     def state_loaded(self, module: Module, state: Mapping[str, object], *_: object) -> None:
         if "n_averaged" in state:
             self._made.pop(module, None)
+        else:
+            self._filled.update(average for average in self._made if average.module is module)
 
     def optimizer_loaded(self, optimizer: Optimizer, *_: object) -> None:
         if optimizer.state:
@@ -141,8 +146,10 @@ class _Still:
         is_first = self._made.pop(average, None) is not None
         total = self._watch.count("after_step")
         if is_first and 0 <= self._resumed == total - 1 and int(average.n_averaged) == 0:
+            possible = "" if average in self._filled else "possible: "
             text = (
-                f"this {type(average).__name__} has no update, and the optimizer continues a training: it begins anew"
+                f"{possible}this {type(average).__name__} has no update, and the optimizer continues a training: it"
+                " begins anew"
             )
             self._watch.report("average_begun_anew", text, step=total)
 

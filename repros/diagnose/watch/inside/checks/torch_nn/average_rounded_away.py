@@ -2,7 +2,7 @@
 
 ## What it does
 `average_rounded_away`: reports a `torch.optim.swa_utils.AveragedModel` in bfloat16 or float16 of which, after 16
-updates, hardly any value has changed, although most of the trained weights of the same shape have. Possible: the same
+updates, hardly any value has changed, although most of the trained weights that it averages have. Possible: the same
 of a copy of a network, in eval mode or loaded, whose weights are written between the steps.
 
 ## Why is this bad?
@@ -13,8 +13,8 @@ than one part in 256, so each update is rounded to none. The averaged model has 
 `AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9999))` of a model in bfloat16.
 
 ## Known misses
-Averages of which more than one value in ten moves. Averages in a list or dict, and
-sharded ones.
+Averages of which more than one value in ten moves. Averages in a list or dict, and sharded ones. Weights of a shape of
+which the optimizer has another number than the average: it is unknown which of them is averaged where.
 
 ## Cost
 The version of a weight in each step for each such average, until 16 updates; two comparisons of 64 values of at most
@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from repros.diagnose.watch.inside.check import Check
 from repros.diagnose.watch.inside.location import user_location
@@ -54,7 +54,19 @@ _UPDATES = 16
 _WEIGHTS = 4
 _VALUES = 64
 _FEW, _MOST = 0.1, 0.5
-"""The share of values that change in an average at rest, at most, and of trained weights, at least."""
+"""The share of values that change in an average at rest, at most, and of a trained weight, at least."""
+
+
+class _Kept(NamedTuple):
+    """A weight, and its values after the update `_FIRST`."""
+
+    weight: weakref.ref[Tensor]
+    before: Tensor
+
+    def changed(self) -> float:
+        """Return the share of values that have changed; 0 if the weight is gone."""
+        weight = self.weight()
+        return float((_values(weight) != self.before).float().mean()) if weight is not None else 0.0
 
 
 class _Copy:
@@ -68,10 +80,8 @@ class _Copy:
         self._weights = [weakref.ref(weight) for weight in weights]
         self._version: int | None = weights[0]._version if weights else None
         self.updates = 0
-        self.kept: list[Tensor] = []
-        """The values of its weights after the update `_FIRST`."""
-        self.trained: list[tuple[weakref.ref[Tensor], Tensor]] = []
-        """Weights of the same shape that are trained, and their values at that time."""
+        self.kept: list[tuple[_Kept, _Kept]] = []
+        """Weights of the average, each with the trained weight that it averages."""
 
     def weights(self) -> list[Tensor]:
         """Return its weights; none if some are gone."""
@@ -140,17 +150,15 @@ class _Averages:
 
     def _inspect(self, module: Module, copy: _Copy, optimizer: Optimizer, number: int) -> None:
         if copy.updates == _FIRST:
-            copy.kept = [_values(weight) for weight in copy.weights()]
-            shapes = {weight.shape for weight in copy.weights()}
-            alike = (one for one in parameters_of(optimizer) if one.shape in shapes and is_plain(one))
-            copy.trained = [(weakref.ref(one), _values(one)) for one in itertools.islice(alike, _WEIGHTS)]
+            pairs = _counterparts(module.parameters(), parameters_of(optimizer))
+            copy.kept = [(_keep(mean), _keep(trained)) for mean, trained in itertools.islice(pairs, _WEIGHTS)]
         elif copy.updates >= _FIRST + _UPDATES:
             del self._copies[module]
-            if copy.kept and _is_left_behind(copy):
+            if _is_left_behind(copy.kept):
                 self._report(copy, number)
 
     def _report(self, copy: _Copy, number: int) -> None:
-        dtype = str(copy.kept[0].dtype).replace("torch.", "")
+        dtype = str(copy.kept[0][0].before.dtype).replace("torch.", "")
         possible = "" if copy.is_average else "possible: "
         text = (
             f"{possible}the weights of this {copy.name} have not moved in {_UPDATES} updates, and the trained ones"
@@ -169,13 +177,23 @@ def _values(tensor: Tensor) -> Tensor:
     return tensor.detach().reshape(-1)[:_VALUES].clone()
 
 
-def _is_left_behind(copy: _Copy) -> bool:
-    """Return whether the trained weights have moved, and their average has not."""
-    trained = [(weight, before) for reference, before in copy.trained if (weight := reference()) is not None]
-    return _changed(zip(copy.weights(), copy.kept)) < _FEW and _changed(trained) > _MOST
+def _keep(weight: Tensor) -> _Kept:
+    return _Kept(weakref.ref(weight), _values(weight))
 
 
-def _changed(pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
-    counts = [(int((_values(tensor) != before).sum()), before.numel()) for tensor, before in pairs]
-    total = sum(number for _, number in counts)
-    return sum(changed for changed, _ in counts) / total if total else 0.0
+def _counterparts(means: Iterable[Tensor], held: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the weights of an average whose counterpart is trained, with it: both have the same order in each shape."""
+    own, others = [one for one in means if is_plain(one)], [one for one in held if is_plain(one)]
+    # A copy keeps what is frozen, unless all of the copy is.
+    if any(one.requires_grad for one in own):
+        own, others = ([one for one in part if one.requires_grad] for part in (own, others))
+    for shape in dict.fromkeys(one.shape for one in own if one.numel()):
+        averaged, alike = ([one for one in part if one.shape == shape] for part in (own, others))
+        if len(averaged) == len(alike):
+            yield from ((mean, one) for mean, one in zip(averaged, alike) if one.requires_grad)
+
+
+def _is_left_behind(kept: Iterable[tuple[_Kept, _Kept]]) -> bool:
+    """Return whether trained weights have moved, and their averages have not."""
+    changed = [mean.changed() for mean, trained in kept if trained.changed() > _MOST]
+    return bool(changed) and sum(changed) / len(changed) < _FEW
