@@ -219,6 +219,8 @@ def _read_log(family: MessageFamily, log: Lines) -> dict[str, str]:
         for pattern in patterns:
             if found := pattern.search(text):
                 words = {**{name: value for name, value in found.groupdict().items() if value}, **words}
+    if "ran" in words and words.get("none") == "0it":  # the first line of a bar that has steps later
+        del words["none"]
     return words
 
 

@@ -111,6 +111,13 @@ def test_a_cause_is_likely_by_the_users_code_and_only_possible_without_it() -> N
     assert not any(cause.is_likely for cause in without.causes)
 
 
+@pytest.mark.parametrize(("later", "none"), [("1200it [00:24, 50.0it/s]", False), ("done", True)])
+def test_a_bar_that_moves_later_has_steps(later: str, none: bool) -> None:
+    error = "UnboundLocalError: local variable 'loss' referenced before assignment"
+    (found,) = explained(f"0it [00:00, ?it/s]\n{later}\n{error}\n")
+    assert any("has no step" in fact for fact in found.facts) == none
+
+
 def test_a_tensor_with_a_device_is_no_evidence() -> None:
     (explanation,) = explained(PYTHON.format(code="torch.arange(9, device=ids.device)"))
     assert not explanation.causes[0].is_likely
