@@ -40,7 +40,7 @@ def average_of_frozen_layers_first():
     model = model.bfloat16()
     model[:3].requires_grad_(False)
     average = AveragedModel(model, avg_fn=lambda mean, value, _: mean + (value - mean) * 0.5)
-    return train_in(torch.bfloat16, model, adapt(model), after=lambda: average.update_parameters(model))
+    return train_in(torch.bfloat16, model, adapt(model[3:]), after=lambda: average.update_parameters(model))
 
 
 def teacher_loaded_in_each_step():
