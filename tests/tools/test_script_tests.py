@@ -43,7 +43,7 @@ OTHERS = {
     "tests/advise/report/test_build.py": _SAMPLE,
     "tests/diagnose/match/hang/test_real_dumps.py": _SAMPLE,
     "tests/diagnose/match/test_candidates.py": "reads the sources of an installed torch",
-    "tests/diagnose/messages/test_explain.py": "matches one message, of which it names the failures",
+    "tests/diagnose/messages/test_wrapped_keys.py": "matches one message, of which it names the failures",
     "tests/diagnose/match/test_hostile.py": "times texts that are no logs",
     "tests/diagnose/match/test_more_evidence.py": _SAMPLE,
     "tests/diagnose/match/test_properties.py": "compares logs with themselves in other forms",

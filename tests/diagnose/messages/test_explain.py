@@ -6,18 +6,17 @@ import json
 
 import pytest
 
-from repros.diagnose.match import match_log
 from repros.diagnose.match.find import find_failures
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.user_frames import is_own
-from repros.diagnose.messages import Explanation, explain
+from repros.diagnose.messages import explain
 from repros.diagnose.messages.family import MessageFamily, load_families
 from repros.diagnose.messages.json_format import explanations_to_json
 from repros.diagnose.messages.nearest import WordIndex
-from repros.diagnose.messages.text import next_steps, says, unmatched_lines, where
+from repros.diagnose.messages.text import next_steps, says, where
 from repros.model import Signature
+from tests.diagnose.messages.explained import explained, shown
 from tests.factories import repro, variant
-from tests.package_catalogue import load
 
 PYTHON = """\
 Traceback (most recent call last):
@@ -52,16 +51,6 @@ RICH = """\
 ╰─────────────────────────────────────────────────────────────╯
 RuntimeError: grad can be implicitly created only for scalar outputs
 """
-
-
-def explained(text: str) -> tuple[Explanation, ...]:
-    log = decode_lines(text.encode())
-    failures, _ = find_failures(log)
-    return explain(failures, log)
-
-
-def shown(text: str, width: int = 100) -> str:
-    return "\n".join(line.plain for line in unmatched_lines(explained(text), (), width))
 
 
 @pytest.mark.parametrize(
@@ -195,64 +184,6 @@ def test_an_assertion_in_front_of_the_exception_is_read() -> None:
     assert explanation.causes[0].cause.text.startswith("a label is not from 0 to the number of outputs minus 1")
 
 
-RANKS = """\
-[rank0]: RuntimeError: [a.cc:1] Connection closed by peer
-[rank1]: ValueError: an odd batch
-[rank2]: ValueError: another odd batch
-UserWarning: something is deprecated
-"""
-ROOT = """\
-Root Cause (first observed failure):
-[0]:
-  time      : 2022-11-29_17:14:20
-  rank      : 2 (local_rank: 2)
-"""
-
-
-def test_causes_come_before_consequences_and_warnings() -> None:
-    names = [explanation.link.raised.message for explanation in explained(RANKS)]
-    assert names == [
-        "an odd batch",
-        "another odd batch",
-        "[a.cc:1] Connection closed by peer",
-        "something is deprecated",
-    ]
-    text = shown(RANKS, 300)
-    assert "(a consequence of another process's failure)" in text
-    assert "UserWarning" not in text
-
-
-def test_the_rank_that_torchrun_reports_comes_first() -> None:
-    first = explained(RANKS + ROOT)[0]
-    assert (first.link.raised.message, first.is_first) == ("another odd batch", True)
-
-
-def test_a_message_without_its_class_is_explained() -> None:
-    (explanation,) = explained("it says mat1 and mat2 shapes cannot be multiplied (32x512 and 256x10), why?")
-    assert explanation.family is not None
-    assert (explanation.family.name, explanation.link.has_class) == ("matmul-shapes", False)
-
-
-def test_lines_are_explained_where_each_exception_is_a_consequence() -> None:
-    line = "torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: -9) local_rank: 3 (pid: 1322)"
-    explanations = explained(f"{line}\nRuntimeError: [a.cc:1] Connection closed by peer")
-    assert [explanation.family and explanation.family.name for explanation in explanations] == ["rank-killed", None]
-
-
-def test_a_consequence_with_words_comes_before_one_without() -> None:
-    words = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=44, OpType=ALLREDUCE, Timeout(ms)=600)"
-    explanations = explained(f"[Rank 3] {words}\nRuntimeError: [a.cc:1] Connection closed by peer")
-    assert [explanation.family and explanation.family.name for explanation in explanations] == ["nccl-timeout", None]
-    assert "(to change: another rank)" in says(explanations[0])
-
-
-def test_the_class_of_an_exception_without_a_message_is_read() -> None:
-    name = "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"
-    (explanation,) = explained(f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x\n{name}')
-    assert explanation.family is not None
-    assert explanation.family.name == "rendezvous-timeout"
-
-
 def test_a_log_with_nothing_to_explain() -> None:
     assert explained("epoch 3: all is well") == ()
 
@@ -343,48 +274,6 @@ def test_the_line_is_that_of_the_exception_that_is_explained() -> None:
     assert explanation.link.raised.name == "RuntimeError"
     assert where(explanation.frame) == "/home/u/model.py:7 in forward: y = self.linear(x)"
     assert explanation.script == "train.py"
-
-
-def keys_error(missing: str, unexpected: str) -> str:
-    return (
-        "RuntimeError: Error(s) in loading state_dict for AveragedModel:\n"
-        f'\tMissing key(s) in state_dict: "{missing}weight", "{missing}bias". \n'
-        f'\tUnexpected key(s) in state_dict: "{unexpected}weight", "{unexpected}bias". \n'
-    )
-
-
-@pytest.mark.parametrize(
-    ("missing", "unexpected", "word"),
-    [
-        ("module.", "module._orig_mod.", "when it was saved"),
-        ("module._orig_mod.", "module.", "compiled here"),
-        ("encoder.", "encoder._orig_mod.", "when it was saved"),
-        ("", "_orig_mod.", "wrapper that adds _orig_mod."),
-        ("", "module._orig_mod.", "wrapper that adds module._orig_mod."),
-        ("_orig_mod.", "", "its keys lack _orig_mod."),
-    ],
-)
-def test_the_same_model_compiled_is_named_and_no_other_wrapper(missing: str, unexpected: str, word: str) -> None:
-    text = keys_error(missing, unexpected)
-    (explanation,) = explained(text)
-    likely = [cause.cause.text for cause in explanation.causes if cause.is_likely]
-    assert [word in cause for cause in likely] == [True]
-    found = match_log(decode_lines(text.encode()), load())
-    assert found.candidates == ()
-
-
-@pytest.mark.parametrize(
-    ("wrapper", "fix"),
-    [
-        ("DistributedDataParallel", "model.module.config"),
-        ("DeepSpeedEngine", "model.module.config"),
-        ("OptimizedModule", "model._orig_mod.config"),
-    ],
-)
-def test_the_fix_names_where_a_wrapper_has_the_model(wrapper: str, fix: str) -> None:
-    message = f"AttributeError: '{wrapper}' object has no attribute 'config'"
-    (found,) = explained(f"Traceback (most recent call last):\n  File 'a.py', line 1, in <module>\n{message}\n")
-    assert found.causes[0].cause.fix.startswith(fix)
 
 
 def test_of_a_progress_bar_only_what_a_terminal_still_shows_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,15 @@ from repros.scripts.try_ import sandbox
 from repros.scripts.try_.bubblewrap import find_bubblewrap
 
 ROOT = Path(__file__).parents[3]
+PROBE = """
+import os
+def attempt(act):
+    try:
+        print("done", act())
+    except OSError as error:
+        print(error.strerror)
+"""
+"""The beginning of a script that attempts something and prints how that ends."""
 SANDBOX = sandbox.find_sandbox(network=False)
 
 

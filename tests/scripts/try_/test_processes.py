@@ -19,8 +19,7 @@ from repros.scripts.try_.cgroup import memory_group
 from repros.scripts.try_.inside import sandbox as inside
 from repros.scripts.try_.inside.init import MAIN_PID
 from repros.scripts.try_.sandbox import Limits
-from tests.scripts.try_.conftest import ROOT, SANDBOX, Try, Write
-from tests.scripts.try_.test_sandbox import PROBE
+from tests.scripts.try_.conftest import PROBE, ROOT, SANDBOX, Try, Write
 
 pytestmark = pytest.mark.usefixtures("each_way")
 needs_system = pytest.mark.skipif(not SANDBOX.system, reason="this system lets nobody make a mount namespace")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 import resource
 import socket
 import subprocess
@@ -18,9 +17,7 @@ import pytest
 
 from repros.model import cache
 from repros.scripts.try_.environ import script_environ
-from repros.scripts.try_.inside import calls as filtered
-from repros.scripts.try_.inside import sandbox
-from tests.scripts.try_.conftest import SANDBOX, Try, Write
+from tests.scripts.try_.conftest import PROBE, SANDBOX, Try, Write
 
 pytestmark = pytest.mark.usefixtures("each_way")
 needs_files = pytest.mark.skipif(not SANDBOX.files, reason="this system has no Landlock")
@@ -127,16 +124,6 @@ def test_the_user_s_files_and_processes_are_out_of_reach(try_here: Try, write: W
     assert (here / "diary.txt").read_text("utf-8") == "dear diary"
 
 
-PROBE = """
-import os
-def attempt(act):
-    try:
-        print("done", act())
-    except OSError as error:
-        print(error.strerror)
-"""
-
-
 @needs_system
 def test_modes_owners_and_times_of_other_files_stay(try_here: Try, write: Write, here: Path) -> None:
     diary = here / "diary.txt"
@@ -232,89 +219,6 @@ attempt(lambda: socket.socket().close())
         other.communicate(b"\n")
 
 
-def test_the_filter_has_every_call_on_each_processor() -> None:
-    """A call that one processor lacks is a legacy one of x86, and no number is there twice."""
-    calls = {machine: text.split() for machine, text in filtered.NUMBERS.items()}
-    names = {machine: set(words[::2]) for machine, words in calls.items()}
-    assert names["x86_64"] - names["aarch64"] == {"iopl", "ioperm"}
-    for words in calls.values():
-        assert len({*words[1::2]}) == len(words) / 2
-    headers = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
-    if headers.exists():
-        defined = dict(re.findall(r"#define __NR_(\w+) (\d+)", headers.read_text("utf-8")))
-        stated = dict(zip(calls["x86_64"][::2], calls["x86_64"][1::2], strict=True))
-        known = stated.keys() & defined.keys()
-        assert len(known) > len(stated) / 2
-        assert {name: stated[name] for name in known} == {name: defined[name] for name in known}
-
-
-NO_LANDLOCK = """
-import sys
-from repros.scripts.try_.inside import files, sandbox
-def lacks(_):
-    raise OSError("there is no Landlock")
-if len(sys.argv) > {words}:
-    sandbox.ISOLATIONS["files"] = lacks
-"""
-
-
-def take_landlock_away(monkeypatch: pytest.MonkeyPatch, words: int) -> None:
-    """Take it from each program of the sandbox that gets more words than that."""
-    before, after = sandbox.PROGRAM.split("sandbox.start()")
-    lines = [*before.strip("; ").split("; "), NO_LANDLOCK.format(words=words), "sandbox.start()", after]
-    monkeypatch.setattr(sandbox, "PROGRAM", "\n".join(lines))
-
-
-def test_an_isolation_that_cannot_be_provided_is_named(
-    try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take_landlock_away(monkeypatch, 0)
-    write("clean.py", "pass\n")
-    ended = try_here("clean.py", "--weak-sandbox")
-    assert ended.code == 0
-    assert "so the script reaches the contents of your files (there is no Landlock)." in " ".join(ended.err.split())
-
-
-def test_nothing_runs_without_an_isolation_that_was_promised(
-    try_here: Try, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take_landlock_away(monkeypatch, 2)
-    write("touch.py", "print('it runs')\n")
-    ended = try_here("touch.py", "--json")
-    assert (ended.code, ended.stack["status"]) == (1, "not judged")
-    assert ended.stack["last_lines"][-1].startswith("repros: ")
-    assert "it runs" not in ended.written
-
-
-@needs_calls
-def test_what_a_script_makes_runs_as_nobody_else_and_has_no_capabilities(try_here: Try, write: Write) -> None:
-    write(
-        "make.py",
-        PROBE
-        + """
-import ctypes, platform
-attempt(lambda: os.close(os.open("own", os.O_CREAT | os.O_WRONLY, 0o700)))
-attempt(lambda: os.chmod("own", 0o4700))
-attempt(lambda: os.open("other", os.O_CREAT | os.O_WRONLY, 0o2700))
-attempt(lambda: os.mknod("third", 0o104700))
-libc = ctypes.CDLL(None, use_errno=True)
-for number in (435, 437, 467, 999):  # clone3, openat2, open_tree_attr, and one that no kernel has
-    print(libc.syscall(number, 0, 0, 0), os.strerror(ctypes.get_errno()))
-clone = {"x86_64": 56, "aarch64": 220}[platform.machine()]
-print(libc.syscall(clone, 0x10000011, 0, 0, 0, 0), os.strerror(ctypes.get_errno()))
-print([line.split()[1] for line in open("/proc/self/status") if line.startswith(("CapPrm", "CapBnd"))])
-import threading
-threading.Thread(target=print, args=("thread",)).start()
-""",
-    )
-    written = try_here("make.py", "--json").written.splitlines()
-    assert written[:4] == ["done None", *["Operation not permitted"] * 3]
-    assert written[4:9] == ["-1 Function not implemented"] * 4 + ["-1 Operation not permitted"]
-    none = "0" * 16
-    assert written[9] == str([none, none]) or os.geteuid() != 0
-    assert written[10] == "thread"
-
-
 @needs_system
 @pytest.mark.skipif(os.geteuid() != 0, reason="what only root may read, this user cannot")
 def test_keys_of_the_system_look_empty(try_here: Try, write: Write) -> None:
@@ -355,39 +259,3 @@ attempt(lambda: open({str(accelerator)!r}).read())
     )
     refused, read = try_here("lock.py", "--json", "--no-watch").written.splitlines()
     assert (refused in {"Permission denied", "No such file or directory"}, read) == (True, "done x")
-
-
-def test_the_number_of_open_files_has_a_limit(try_here: Try, write: Write) -> None:
-    """The kernel keeps memory for each socket, which no other limit counts."""
-    write(
-        "open.py",
-        """
-        import os, resource
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (10_000, 10_000))
-        except (OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        count = 0
-        try:
-            while count < 10_000:
-                os.dup(0)
-                count += 1
-        except OSError as error:
-            print(count, error.strerror)
-        """,
-    )
-    count, _, problem = try_here("open.py", "--json").written.strip().partition(" ")
-    assert (problem, 0 < int(count) <= sandbox._MOST_OPEN) == ("Too many open files", True)
-
-
-def test_memory_and_files_have_limits(try_here: Try, write: Write) -> None:
-    write("hoard.py", "held = bytearray(2 << 30)\n")
-    ended = try_here("hoard.py", "--memory", "1GB", "--json")
-    assert (ended.code, ended.stack["signature"]) == (1, "MemoryError: ")
-    ran_out = "memory, disk, ports or files ran out, by --memory or --file-size, or on this machine"
-    assert ended.stack["note"] == ran_out
-    write("fill.py", "open('big', 'wb').write(bytes(3 << 20))\n")
-    ended = try_here("fill.py", "--file-size", "2MB", "--json")
-    assert (ended.code, ended.stack["signature"]) == (1, "OSError: [Errno 27] File too large")
-    assert (ended.stack["note"], ended.json["file_size"]) == (ran_out, 2 << 20)
