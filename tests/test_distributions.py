@@ -33,7 +33,8 @@ AT_THE_TOP = {
     *("repros", "tests", "tools"),
 }
 """Top-level names in the sdist."""
-MOST_WHEEL_BYTES = 3_300_000
+MOST_WHEEL_BYTES = 3_600_000
+"""More than that has a file that does not belong there; a failure adds some 5 kB, nearly all of it evidence."""
 
 
 def call(*command: str | Path, cwd: Path, code: int = 0) -> str:

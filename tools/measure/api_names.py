@@ -2,8 +2,8 @@
 
 `python -m tools.measure.api_names WHEELS` reads one wheel for each minor release (`pip download --no-deps`), by syntax
 trees; `python -m tools.measure.api_names PYTHON...` asks the torch of each interpreter. Both write
-`repros/diagnose/messages/api_names/PACKAGE.tsv`: owner, name, and the first and the last measured release with it.
-Names that all measured releases have are left out.
+`repros/diagnose/messages/api_names/PACKAGE.tsv`: name, the first and the last measured release with it, and the owners
+of which this holds. Names that all measured releases have are left out.
 """
 
 from __future__ import annotations
@@ -294,7 +294,10 @@ def main(arguments: list[str]) -> None:
     is_folder = Path(arguments[0]).is_dir()
     FOLDER.mkdir(exist_ok=True)
     for package, measured in measure_wheels(Path(arguments[0])) if is_folder else [measure_torch(arguments)]:
-        lines = ["\t".join(row) for row in changes(measured)]
+        owners: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+        for owner, name, first, last in changes(measured):
+            owners[name, first, last].append(owner)
+        lines = ["\t".join((*row, " ".join(found))) for row, found in sorted(owners.items())]
         head = f"# {' '.join(map(str, sorted(measured)))}"
         (FOLDER / f"{package}.tsv").write_text("\n".join([head, *lines]) + "\n", "utf-8")
         print(package, len(measured), "releases", len(lines), "names", flush=True)

@@ -183,16 +183,15 @@ def _lines(package: str) -> tuple[str, ...]:
 
 
 def _rows(package: str, name: str) -> Iterator[ApiName]:
-    """Yield the rows of a name in the table of a package."""
+    """Yield the rows of a name in the table of a package, one for each owner, sorted by owner."""
     head, *lines = _lines(package)
-    middle = f"\t{name}\t"
-    found = [line.split("\t") for line in lines if middle in line]
+    start = f"{name}\t"
+    found = [line.split("\t") for line in lines if line.startswith(start)]
     if not found:
         return
     releases = [Version(text) for text in head.removeprefix("# ").split()]
-    for owner, of, first, last in found:
-        if of != name:
-            continue
+    rows = [(owner, first, last) for _, first, last, owners in found for owner in owners.split(" ")]
+    for owner, first, last in sorted(rows):
         since, until = Version(first) if first else None, Version(last) if last else None
         without = releases[releases.index(since) - 1] if since else None
         gone = releases[releases.index(until) + 1] if until else None

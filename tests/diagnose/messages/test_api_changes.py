@@ -126,15 +126,19 @@ def test_a_table_has_measured_releases_and_rows_between_them(file: object) -> No
     assert releases == sorted(set(releases))
     rows = [line.split("\t") for line in lines]
     assert {len(row) for row in rows} == {4}
-    ends = {text for _, _, *both in rows for text in both if text}
+    ends = {text for _, *both, _ in rows for text in both if text}
     assert {Version(text) for text in ends} <= {*releases}
-    assert all((first or last) and re.fullmatch(r"\w+", name) for _, name, first, last in rows)
+    assert all((first or last) and re.fullmatch(r"\w+", name) for name, first, last, _ in rows)
+    pairs = [(name, owner) for name, _, _, owners in rows for owner in owners.split(" ")]
+    assert all(owner for _, owner in pairs)
+    assert len({*pairs}) == len(pairs)
 
 
 def test_a_replacement_is_of_a_name_that_went() -> None:
     tables = {file.stem: file.read_text("utf-8") for file in TABLES}
     for package, names in replacements().items():
         for name, owners in names.items():
-            gone = re.findall(rf"^(\S+)\t{name}\t\S*\t\S+$", tables[package], re.MULTILINE)
+            rows = re.findall(rf"^{name}\t\S*\t\S+\t(.+)$", tables[package], re.MULTILINE)
+            gone = [owner for owners in rows for owner in owners.split()]
             assert gone, (package, name)
             assert all(owner == "*" or owner in gone for owner in owners), (package, name, owners, gone)
