@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from repros.diagnose.issue.issue import Issue
+from repros.diagnose.issue.tried import Effect, clauses_with
 from repros.diagnose.messages.family import Cause
 from repros.model.cache.snapshot import remember
 
@@ -50,9 +51,14 @@ class Fact:
     """Expressions of texts that do not state it."""
     is_anywhere: bool = False
     """Whether commands, settings and logs state it as well."""
+    effect: Effect | None = None
+    """If given, only clauses about a change with this effect state it."""
 
     def is_in(self, text: str) -> bool:
         """Return whether a text states it."""
+        if self.effect:
+            clauses = clauses_with(self.effect, text)
+            return any(re.search(pattern, clause, re.IGNORECASE) for clause in clauses for pattern in self.patterns)
         if any(re.search(expression, text, re.IGNORECASE) for expression in self.unless):
             return False
         found = (re.finditer(expression, text, re.IGNORECASE) for expression in self.patterns)
@@ -84,7 +90,11 @@ def load_facts() -> Mapping[str, Fact]:
 def _read() -> Mapping[str, Fact]:
     return {
         name: Fact(
-            table["says"], tuple(table["patterns"]), tuple(table.get("unless", ())), table.get("anywhere", False)
+            table["says"],
+            tuple(table["patterns"]),
+            tuple(table.get("unless", ())),
+            table.get("anywhere", False),
+            Effect(table["effect"]) if "effect" in table else None,
         )
         for name, table in tomllib.loads(FILE.read_text("utf-8")).items()
     }

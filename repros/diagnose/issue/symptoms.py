@@ -172,11 +172,6 @@ def possible_causes(symptom: Symptom, issue: Issue) -> tuple[Sequence[Cause], Se
     return named, [cause for cause in possible if cause not in named]
 
 
-def is_named(cause: Cause, issue: Issue) -> bool:
-    """Return whether an issue names something of a cause."""
-    return _has(cause.evidence, _searched(issue))
-
-
 def _searched(issue: Issue) -> str:
     return "\n".join((issue.title, issue.seen, issue.code.source if issue.code else "", *issue.printed.seen))
 
@@ -185,10 +180,22 @@ def _has(expressions: Iterable[str], text: str) -> bool:
     return any(re.search(expression, text, re.IGNORECASE) for expression in expressions)
 
 
-def check_of(symptom: Symptom, named: Sequence[Cause], issue: Issue) -> str:
-    """Return the check that decides: of the first cause that an issue names, of its wrapper, else of the symptom."""
-    if named and named[0].check:
-        return named[0].check
+def check_of(symptom: Symptom, possible: Sequence[Cause], issue: Issue, has: HasFact = lambda _: False) -> str:
+    """Return the check that decides between the causes that a report leaves.
+
+    It is the own check of the first cause if the report states a fact for it or leaves no other, else that of the
+    wrapper that the report names, else the symptom's.
+
+    Args:
+        symptom: the symptom.
+        possible: its causes that the report leaves, the first ones first.
+        issue: the issue.
+        has: says whether it states a fact.
+    """
+    first = possible[0] if possible else None
+    is_apart = first and first.check and (len(possible) == 1 or any(map(has, first.favoured_by)))
+    if first and is_apart and not any(map(has, first.answered_by)):
+        return first.check
     text = "\n".join((issue.title, issue.seen, issue.code.source if issue.code else ""))
     fitting = (check for wrapper, check in symptom.checks if re.search(wrapper, text, re.IGNORECASE))
     return next(fitting, symptom.check)

@@ -39,6 +39,8 @@ class Cause:
     fix: str
     check: str = ""
     """How to find out whether it is this cause."""
+    shows: str = ""
+    """What the check of its symptom prints if it is this cause, as a clause: `the weights are first`."""
     evidence: tuple[str, ...] = ()
     """Expressions; the cause is likely if one is found in a line of the user's own code, or in a frame
     `file:line function`."""
@@ -54,6 +56,8 @@ class Cause:
     """Facts of a report with one of which it is not this cause."""
     favoured_by: tuple[str, ...] = ()
     """Facts of a report with one of which this cause is the first to look at."""
+    answered_by: tuple[str, ...] = ()
+    """Facts of a report with one of which its check adds nothing, as the report states the result."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,7 @@ _CAUSE: Mapping[str, Key] = {
     "text": Key("a cause, without its full stop", text, required=True),
     "fix": Key("the change that removes the cause", text, required=True),
     "check": Key("what to run or print to recognise the cause", text),
+    "shows": Key("what the symptom's check prints for this cause, as a clause", text),
     "evidence": _list("regular expressions", expression),
     "unless": _list("regular expressions", expression),
     "when": Key("the name of a group", text),
@@ -156,6 +161,7 @@ _CAUSE: Mapping[str, Key] = {
     "needs": _list("facts of a report"),
     "excluded_by": _list("facts of a report"),
     "favoured_by": _list("facts of a report"),
+    "answered_by": _list("facts of a report"),
 }
 _FAMILY: Mapping[str, Key] = {
     "title": Key("what the words say, without a full stop", text, required=True),

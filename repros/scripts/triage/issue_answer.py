@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from repros.diagnose.issue import Issue
 from repros.diagnose.issue.conditions import Conditions, fit_command
 from repros.diagnose.issue.issue import MESSAGE
+from repros.diagnose.issue.names import fit_names
 from repros.diagnose.issue.pair import PairKind, Quantity
 from repros.diagnose.issue.symptoms import ReportedSymptom, check_of, find_symptom, rank_by_words
 from repros.engine.source import PROBLEMS
@@ -22,12 +23,12 @@ from repros.scripts.triage.pair_answer import pair_sections
 from repros.scripts.triage.report import Report
 from repros.scripts.triage.reported_answer import (
     answer_reported,
+    cause_sections,
     computed_section,
     contrast_sections,
     excluded_section,
     finding_sections,
     hypothesis_sections,
-    is_left_alone,
     missing_sections,
     raised_sections,
 )
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 _MOST_VERSIONS = 8
 _MOST_FAILURES = 3
-_MOST_CAUSES = 3
 _MOST_USES = 2
 _FEWEST_RARE = 3
 """Rare uses that a script shares with a documented failure which its issue does not name."""
@@ -186,11 +186,10 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     yield from (*computed_section(report), *hypothesis_sections(report))
     is_compared = len(pair) > 1 and report.pair is not None and report.pair.kind is PairKind.COMPILED
     yield from pair if is_compared else pair[:1]
+    check = check_of(symptom, weighed.possible, issue, report.has_fact)
     if not is_compared:
-        yield Section("check", (check_of(symptom, report.stated(weighed), issue),), most_lines=5, is_whole=True)
-    label = "likely" if is_left_alone(weighed, report.has_fact) else "possible"
-    for cause in weighed.possible[:_MOST_CAUSES]:
-        yield Section(label, (f"{cause.text}: {cause.fix}",), most_lines=4, is_whole=True)
+        yield Section("check", (fit_names(check, report.source),), most_lines=5, is_whole=True)
+    yield from cause_sections(weighed, report, is_shown=check == symptom.check and not is_compared)
     yield from excluded_section(weighed)
     text = f"{issue.title}\n{issue.seen}".lower()
     known = [one for one in listed if one.id in symptom.ids and _concerns(one, text, issue)]

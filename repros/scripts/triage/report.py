@@ -16,7 +16,7 @@ from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.numbers import Finding, find_numbers
 from repros.diagnose.issue.pair import Pair, find_pair
 from repros.diagnose.issue.settings import find_contradictions
-from repros.diagnose.issue.symptoms import ReportedSymptom, Symptom, find_symptom, is_named, possible_causes
+from repros.diagnose.issue.symptoms import ReportedSymptom, Symptom, find_symptom, possible_causes
 from repros.diagnose.messages import PossibleCause
 from repros.diagnose.messages.family import Cause
 from repros.scripts.triage.kind import Document
@@ -115,14 +115,6 @@ class Report:
     def computed(self) -> str:
         """What follows from its settings and decides nothing alone; empty without any."""
         return "; ".join(finding.text for finding in self.settings if not finding.title)
-
-    def stated(self, weighed: Weighed) -> list[Cause]:
-        """Return the possible causes for which the report states a fact, or of which it names something."""
-        return [
-            cause
-            for cause in weighed.possible
-            if any(map(self.has_fact, cause.favoured_by)) or is_named(cause, self.issue)
-        ]
 
     @cached_property
     def contrast(self) -> str:

@@ -11,7 +11,15 @@ from repros.diagnose.issue.facts import fact_reader, load_facts, weigh
 from repros.diagnose.issue.symptoms import load_symptoms
 from repros.diagnose.messages.family import Cause, load_families
 
-OF_NUMBERS = {"gradient-zero", "gradient-nan", "gradient-not-zero", "nan-later", "loss-repeats", "loss-constant"}
+OF_NUMBERS = {
+    "rewards-equal",
+    "gradient-zero",
+    "gradient-nan",
+    "gradient-not-zero",
+    "nan-later",
+    "loss-repeats",
+    "loss-constant",
+}
 """Facts that `numbers.py` finds."""
 
 
@@ -42,6 +50,23 @@ def facts_of(text: str) -> set[str]:
         ("tokens: 0, features 64", "no-placeholder"),
         ("Only the logged loss is wrong.", "shown-value-only"),
         ("Each epoch gets slower.", "slower-later"),
+        ("I lowered the learning rate, and it is still NaN.", "lower-rate-in-vain"),
+        ("Tried a smaller batch and gradient clipping. Nothing helped.", "smaller-batch-in-vain"),
+        ("Tried a smaller batch and gradient clipping. Nothing helped.", "clipping-in-vain"),
+        ("It hangs even with NCCL_P2P_DISABLE=1.", "peer-access-off-in-vain"),
+        ("The same error on another machine.", "other-gpus-in-vain"),
+        ("In float32 it is fine.", "float32-helps"),
+        ("With CUDA_VISIBLE_DEVICES=0 it works.", "one-gpu-helps"),
+        ("With my own loader the memory is stable: it works.", "own-loader-helps"),
+        ("We use lr=5e-9.", "rate-tiny"),
+        ("The training loss decreases nicely.", "loss-falls"),
+        ("Its requires_grad is False.", "frozen-stated"),
+        ("A week ago it worked.", "worked-before"),
+        ("It runs out of memory after the first evaluation.", "after-evaluation"),
+        ("Only after loading a checkpoint it needs twice the memory.", "after-loading"),
+        ("Out of memory while the model is initialized.", "at-initialization"),
+        ("One of the GPUs is idle then.", "one-gpu-idle"),
+        ("It always happens at the same step.", "same-step-each-time"),
     ],
 )
 def test_a_report_states_a_fact(text: str, name: str) -> None:
@@ -80,6 +105,15 @@ def test_a_report_states_a_fact(text: str, name: str) -> None:
         ("Compilation is off, torch.compile is disabled.", "compiled"),
         ("Flash attention is not used.", "flash-attention"),
         ("Setting num_workers=0 is not an option.", "no-workers"),
+        ("A lower learning rate is fine.", "lower-rate-in-vain"),
+        ("Should I use fp32? No such problem is known.", "float32-helps"),
+        ("On one GPU it fails as well.", "one-gpu-helps"),
+        ("The loss does not decrease.", "loss-falls"),
+        ("Expected: the loss falls.", "loss-falls"),
+        ("requires_grad is True.", "frozen-stated"),
+        ("It worked for three epochs.", "worked-before"),
+        ("lr decays from 1e-4 to 1e-8.", "rate-tiny"),
+        ("6.2 MiB is reserved by PyTorch but unallocated.", "memory-reserved"),
     ],
 )
 def test_a_report_does_not_state_a_fact(text: str, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,29 @@ def test_each_cause_has_a_fix_and_a_public_thread() -> None:
     assert all(symptom.causes for symptom in load_symptoms())
     assert [cause.text for cause in causes if not cause.fix or not cause.threads] == []
     assert all(thread.startswith("https://github.com/") for cause in causes for thread in cause.threads)
+
+
+def test_the_check_of_a_symptom_has_another_result_for_each_cause() -> None:
+    for symptom in load_symptoms():
+        results = [cause.shows for cause in symptom.causes]
+        if len(results) > 1:
+            assert all(results), symptom.name
+            assert len(set(results)) == len(results), symptom.name
+
+
+def test_an_own_check_of_a_cause_names_its_result() -> None:
+    checks = [cause.check for symptom in load_symptoms() for cause in symptom.causes if cause.check]
+    assert [check for check in checks if not re.search(r"#|: ", check)] == []
+
+
+def test_a_fact_brings_the_check_of_its_cause() -> None:
+    symptom = replace(LOSS_ZERO, checks=())
+    labels = replace(symptom.causes[1], check="print(labels)", favoured_by=("accuracy-zero",))
+    others = [symptom.causes[0]]
+    issue = read_issue("# The loss is 0\n\nNothing.\n")
+    assert check_of(symptom, [labels, *others], issue) == symptom.check
+    assert check_of(symptom, [labels, *others], issue, lambda name: name == "accuracy-zero") == "print(labels)"
+    assert check_of(symptom, [labels], issue) == "print(labels)"
 
 
 LOSS_ZERO = next(symptom for symptom in load_symptoms() if symptom.name == "loss-zero")
