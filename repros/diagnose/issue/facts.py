@@ -130,3 +130,16 @@ def weigh(causes: Sequence[Cause], has: HasFact) -> Weighed:
     possible = [cause for cause in causes if not against[cause] and all(map(has, cause.needs))]
     excluded = [(cause, load_facts()[name].says) for cause, name in against.items() if name in load_facts()]
     return Weighed(tuple(sorted(possible, key=lambda cause: not any(map(has, cause.favoured_by)))), tuple(excluded))
+
+
+def fact_for_left_alone(weighed: Weighed, has: HasFact) -> str:
+    """Return what a report states for the only cause that it does not exclude; empty if it leaves several.
+
+    Args:
+        weighed: the causes.
+        has: says whether the report states a fact.
+    """
+    if len(weighed.possible) != 1 or not weighed.excluded:
+        return ""
+    name = next(filter(has, weighed.possible[0].favoured_by), "")
+    return load_facts()[name].says if name in load_facts() else name

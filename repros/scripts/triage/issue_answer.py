@@ -23,10 +23,8 @@ from repros.scripts.triage.pair_answer import pair_sections
 from repros.scripts.triage.report import Report
 from repros.scripts.triage.reported_answer import (
     answer_reported,
-    cause_sections,
     computed_section,
     contrast_sections,
-    excluded_section,
     finding_sections,
     hypothesis_sections,
     missing_sections,
@@ -34,6 +32,7 @@ from repros.scripts.triage.reported_answer import (
 )
 from repros.scripts.triage.script_answer import uses_section
 from repros.scripts.triage.script_uses import FailureUses, Resemblance, find_resemblances, read_uses
+from repros.scripts.triage.weighed_answer import cause_sections, excluded_section
 
 if TYPE_CHECKING:
     from repros.scripts.triage.change_answer import ReportedChange
@@ -189,7 +188,7 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     check = check_of(symptom, weighed.possible, issue, report.has_fact)
     if not is_compared:
         yield Section("check", (fit_names(check, report.source),), most_lines=5, is_whole=True)
-    yield from cause_sections(weighed, report, is_shown=check == symptom.check and not is_compared)
+    yield from cause_sections(weighed, report.has_fact, is_shown=check == symptom.check and not is_compared)
     yield from excluded_section(weighed)
     text = f"{issue.title}\n{issue.seen}".lower()
     known = [one for one in listed if one.id in symptom.ids and _concerns(one, text, issue)]

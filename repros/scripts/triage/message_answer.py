@@ -46,7 +46,7 @@ def answer_message(
     if not explanations:
         return None
     first = next((one for one in explanations if one.family and not one.is_consequence), explanations[0])
-    causes = report.order(first.causes, first.link.raised.message) if report else first.causes
+    causes = _left_causes(first, report)
     likely = [cause for cause in causes if cause.is_likely]
     certainty = (
         Certainty.LIKELY
@@ -64,6 +64,7 @@ def answer_message(
         *_facts(first),
         *where_section(first.frame),
         *_cause_sections(causes),
+        *(_excluded_sections(first, report) if report else ()),
         *_ranks_section(explanations),
         *(
             [Section("near", tuple(f"{id_} {title} (not certain)" for id_, title in near), most_lines=2)]
@@ -73,6 +74,22 @@ def answer_message(
         *(_elsewhere_sections(match) if first.is_consequence else ()),
     )
     return Answer(given.kind, _title(first), certainty, sections=sections, next=_commands(first), notes=match.notes)
+
+
+def _left_causes(explanation: Explanation, report: Report | None) -> Sequence[PossibleCause]:
+    """Return the causes of an error that a report leaves; the only one is likely if the report has a fact for it."""
+    if report is None:
+        return explanation.causes
+    left = report.order(explanation.causes, explanation.link.raised.message)
+    says = report.fact_for_left_alone(explanation.causes)
+    return [replace(cause, evidence=cause.evidence or says) for cause in left] if says else left
+
+
+def _excluded_sections(explanation: Explanation, report: Report) -> Iterator[Section]:
+    """Yield the causes that a report excludes."""
+    from repros.scripts.triage.weighed_answer import excluded_section  # noqa: PLC0415 - only an issue needs it
+
+    yield from excluded_section(report.weigh_family(explanation.causes))
 
 
 def _elsewhere_sections(match: LogMatch) -> Iterator[Section]:

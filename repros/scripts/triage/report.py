@@ -10,7 +10,7 @@ from functools import cached_property
 from repros.diagnose.issue import Issue, read_issue
 from repros.diagnose.issue.conditions import Conditions, contradicts, read_conditions
 from repros.diagnose.issue.crash import Crash, find_crash, is_of_result, says_crash
-from repros.diagnose.issue.facts import HasFact, Weighed, fact_reader, weigh
+from repros.diagnose.issue.facts import HasFact, Weighed, fact_for_left_alone, fact_reader, weigh
 from repros.diagnose.issue.hypothesis import Hypothesis, find_hypothesis
 from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.numbers import Finding, find_numbers
@@ -148,6 +148,17 @@ class Report:
         facts = {finding.name for finding in self.numbers}
         return not (conditions.excludes(text) or conditions.lacks_needed(cause.text) or contradicts(cause.text, facts))
 
+    def weigh_family(self, causes: Sequence[PossibleCause]) -> Weighed:
+        """Return the causes of an error that the report leaves, and those that it excludes."""
+        weighed = weigh([cause.cause for cause in causes], self.has_fact)
+        likely = {one.cause for one in causes if one.is_likely}
+        left = (cause for cause in weighed.possible if cause in likely or self._is_possible(cause))
+        return replace(weighed, possible=tuple(left))
+
+    def fact_for_left_alone(self, causes: Sequence[PossibleCause]) -> str:
+        """Return what the report states for the only cause of an error that it leaves; empty if it leaves several."""
+        return fact_for_left_alone(self.weigh_family(causes), self.has_fact)
+
     def order(self, causes: Sequence[PossibleCause], message: str) -> list[PossibleCause]:
         """Return the causes that the report does not exclude; those of which its prose names something come first.
 
@@ -155,8 +166,8 @@ class Report:
             causes: those of the error's family.
             message: the error, whose own words decide nothing.
         """
-        left = weigh([cause.cause for cause in causes], self.has_fact).possible
-        kept = [one for one in causes if one.cause in left and (self._is_possible(one.cause) or one.is_likely)]
+        left = self.weigh_family(causes).possible
+        kept = [one for one in causes if one.cause in left]
         words = _stems(f"{self.issue.title}\n{self.issue.seen}") - _stems(message)
 
         def rank(cause: PossibleCause) -> tuple[bool, bool, bool, int]:

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from repros.diagnose.issue.crash import Crash, Frame, last_frames
-from repros.diagnose.issue.facts import HasFact, Weighed
 from repros.diagnose.issue.numbers import Finding
 from repros.diagnose.issue.pair import Pair
-from repros.diagnose.messages.family import Cause
 from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.pair_answer import pair_sections
 from repros.scripts.triage.report import Report
@@ -44,14 +42,6 @@ _WORKED = re.compile(
     re.IGNORECASE,
 )
 """A report of a change of release that does not name both ends."""
-_SHORT_CAUSE = re.compile(r"[:,(]")
-_MOST_EXCLUDED = 2
-_MOST_CAUSES = 3
-_WIDTH = 88
-"""Characters of a cause on a line."""
-_FEWEST_WORDS = 4
-"""Words that say what a cause is, in front of a colon."""
-_NONE_LEFT = "the numbers of the check above: what the report states excludes the causes that such reports usually have"
 _SHORT = 500
 """Characters of prose; more of it says what happens."""
 _BOTH_RELEASES = "the release with which it works (pip list of both): repros bisect {script} finds the one between"
@@ -159,48 +149,3 @@ def missing_sections(report: Report) -> Iterator[Section]:
         is_without = _RESULT.search(text) and not _NUMBER.search(text) and len(issue.seen) < _SHORT
         if is_without or not (_STEP.search(text) and _STATED.search(text)):
             yield Section("missing", (_VALUES if is_without else _ANY,), most_lines=2)
-
-
-def is_left_alone(weighed: Weighed, has: HasFact) -> bool:
-    """Return whether a report excludes all causes but one, and states a fact for that one."""
-    return len(weighed.possible) == 1 and bool(weighed.excluded) and any(map(has, weighed.possible[0].favoured_by))
-
-
-def cause_sections(weighed: Weighed, report: Report, *, is_shown: bool) -> Iterator[Section]:
-    """Yield the causes that a report leaves, each with what the check prints for it.
-
-    Args:
-        weighed: the causes.
-        report: the report.
-        is_shown: whether the check is the one of which the causes name the result.
-    """
-    label = "likely" if is_left_alone(weighed, report.has_fact) else "possible"
-    is_apart = is_shown and len(weighed.possible) > 1
-    room = _WIDTH * (2 if len(weighed.possible) >= _MOST_CAUSES else 3)
-    for cause in weighed.possible[:_MOST_CAUSES]:
-        text = _short_cause(cause, room) if is_apart and cause.shows else f"{cause.text}: {cause.fix}"
-        yield Section(label, (text,), most_lines=4, is_whole=True)
-
-
-def _short_cause(cause: Cause, room: int) -> str:
-    """Return what a check prints for a cause, and as much of the cause and its fix as fits in some characters."""
-    head, _, tail = cause.text.partition(": ")
-    if tail and len(head.split()) < _FEWEST_WORDS:
-        head = f"{head}: {re.split(r' [(]|, ', tail)[0]}"
-    told = f"if {cause.shows}: "
-    text = cause.text if len(told) + len(cause.text) <= room * 2 // 3 else head
-    parts = cause.fix.partition("; ")[0].split(", ")
-    fixes = [", ".join(parts[:number]) for number in range(len(parts), 0, -1)]
-    whole = [fix for fix in fixes if fix.count("(") == fix.count(")") and fix.count("{") == fix.count("}")]
-    fitting = (fix for fix in whole if len(told) + len(text) + len(fix) <= room)
-    return f"{told}{text}: {next(fitting, whole[-1] if whole else cause.fix)}"
-
-
-def excluded_section(weighed: Weighed) -> Iterator[Section]:
-    """Yield the causes that the report itself excludes, with what it states against them."""
-    causes = {says: _SHORT_CAUSE.split(cause.text)[0].strip() for cause, says in reversed(weighed.excluded)}
-    texts = [f"{cause}, as {says}" for says, cause in reversed(causes.items())]
-    if texts:
-        yield Section("excluded", ("; ".join(texts[:_MOST_EXCLUDED]),), most_lines=2)
-    if weighed.excluded and not weighed.possible:
-        yield Section("missing", (_NONE_LEFT,), most_lines=2)

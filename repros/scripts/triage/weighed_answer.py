@@ -1,0 +1,59 @@
+"""The causes that a report leaves, each with what the check shows for it, and those that it excludes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from repros.diagnose.issue.facts import HasFact, Weighed, fact_for_left_alone
+from repros.diagnose.messages.family import Cause
+from repros.scripts.triage.answer import Section
+
+_SHORT_CAUSE = re.compile(r"[:,(]")
+_MOST_EXCLUDED = 2
+_NONE_LEFT = "the first wrong value and its place: the report excludes the causes that such reports usually have"
+_MOST_CAUSES = 3
+_WIDTH = 88
+"""Characters of a cause on a line."""
+_FEWEST_WORDS = 4
+"""Words that say what a cause is, in front of a colon."""
+
+
+def cause_sections(weighed: Weighed, has: HasFact, *, is_shown: bool) -> Iterator[Section]:
+    """Yield the causes that a report leaves, each with what the check prints for it.
+
+    Args:
+        weighed: the causes.
+        has: says whether the report states a fact.
+        is_shown: whether the check is the one of which the causes name the result.
+    """
+    label = "likely" if fact_for_left_alone(weighed, has) else "possible"
+    is_apart = is_shown and len(weighed.possible) > 1
+    room = _WIDTH * (2 if len(weighed.possible) >= _MOST_CAUSES else 3)
+    for cause in weighed.possible[:_MOST_CAUSES]:
+        text = _short_cause(cause, room) if is_apart and cause.shows else f"{cause.text}: {cause.fix}"
+        yield Section(label, (text,), most_lines=4, is_whole=True)
+
+
+def _short_cause(cause: Cause, room: int) -> str:
+    """Return what a check prints for a cause, and as much of the cause and its fix as fits in some characters."""
+    head, _, tail = cause.text.partition(": ")
+    if tail and len(head.split()) < _FEWEST_WORDS:
+        head = f"{head}: {re.split(r' [(]|, ', tail)[0]}"
+    told = f"if {cause.shows}: "
+    text = cause.text if len(told) + len(cause.text) <= room * 2 // 3 else head
+    parts = cause.fix.partition("; ")[0].split(", ")
+    fixes = [", ".join(parts[:number]) for number in range(len(parts), 0, -1)]
+    whole = [fix for fix in fixes if fix.count("(") == fix.count(")") and fix.count("{") == fix.count("}")]
+    fitting = (fix for fix in whole if len(told) + len(text) + len(fix) <= room)
+    return f"{told}{text}: {next(fitting, whole[-1] if whole else cause.fix)}"
+
+
+def excluded_section(weighed: Weighed) -> Iterator[Section]:
+    """Yield the causes that the report itself excludes, with what it states against them."""
+    causes = {says: _SHORT_CAUSE.split(cause.text)[0].strip() for cause, says in reversed(weighed.excluded)}
+    texts = [f"{cause}, as {says}" for says, cause in reversed(causes.items())]
+    if texts:
+        yield Section("excluded", ("; ".join(texts[:_MOST_EXCLUDED]),), most_lines=2)
+    if weighed.excluded and not weighed.possible:
+        yield Section("missing", (_NONE_LEFT,), most_lines=2)
