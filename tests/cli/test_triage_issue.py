@@ -237,3 +237,51 @@ def test_settings_that_contradict_each_other_decide(repros: Command, here: Path)
         "device_map=auto and 4 processes contradict each other",
         "likely",
     )
+
+
+@pytest.mark.parametrize(
+    ("below", "shown"),
+    [
+        ("It began yesterday, and I do not know why.", 1),
+        ("Please help me with this one.", 1),
+        ("", 1),
+    ],
+)
+def test_the_prose_below_a_title_is_no_part_of_its_message(repros: Command, here: Path, below: str, shown: int) -> None:
+    found = answer(repros, here, f"# ValueError: Attempting to unscale FP16 gradients.\n{below}\n\nThanks.\n")
+    assert found["sections"]["error"] == [f"line {shown}: ValueError: Attempting to unscale FP16 gradients."]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("# torch.cuda.OutOfMemoryError\nMy card has 10 GB, what can I do?\n", "The GPU has not enough free memory"),
+        (
+            "# A rank fails\nIt ends in `RuntimeError: Detected mismatch between collectives on ranks. Rank _ is`.\n",
+            "Ranks called different collectives, or the same one with other shapes",
+        ),
+        (
+            "# verl ends early\nA worker died or was killed while executing a task by an unexpected system error.\n",
+            "A Ray worker process ended; the reason is in that worker's own log",
+        ),
+        (
+            "# Error detected in ReluBackward0\nI call relu_ behind relu, and compile it.\n",
+            "Anomaly detection names the operation whose backward pass failed",
+        ),
+    ],
+)
+def test_a_message_leads_to_its_family_in_any_wording(repros: Command, here: Path, text: str, title: str) -> None:
+    assert answer(repros, here, text)["title"] == title
+
+
+def test_a_failure_that_only_prints_does_not_deny_the_error_of_the_report(repros: Command, here: Path) -> None:
+    text = "# No gradient\n\nUserWarning: None of the inputs have requires_grad=True. Gradients will be None\n"
+    found = answer(repros, here, f"{text}Then: RuntimeError: element 0 of tensors does not require grad\n")
+    assert "no exception" not in str(found)
+
+
+def test_no_value_is_to_be_printed_where_a_program_hangs(repros: Command, here: Path) -> None:
+    text = "# Training gets stuck\nWe traced it to line 43 of own/loop.py, at step 8. It runs under torchrun.\n"
+    found = answer(repros, here, text)
+    assert "v.dtype" not in str(found)
+    assert "missing" not in found["sections"]

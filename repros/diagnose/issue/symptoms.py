@@ -66,6 +66,11 @@ class Symptom:
     checks: tuple[tuple[str, str], ...] = ()
     """Expressions of wrappers, whatever the case, and the check that works with each."""
 
+    @property
+    def ends_early(self) -> bool:
+        """Whether the program hangs or runs out of memory, so that no value is reached that could be printed."""
+        return self.name.startswith(("hang", "memory"))
+
     def search(self, text: str, lower: str) -> re.Match[str] | None:
         """Return where a text reports it; None if it does not.
 

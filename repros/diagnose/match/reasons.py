@@ -41,7 +41,7 @@ def _doubts(candidate: Candidate) -> list[str]:
     """Return what makes a candidate with the message of an exception less certain."""
     best, doubts = candidate.occurrences[0], []
     if not best.link.has_class:
-        doubts.append("the log has no line with an exception's class")
+        doubts.append("the line names no exception's class")
     elif not best.match.is_documented:
         doubts.append("the log has only a part of the message")
     if candidate.occurrences[0].hints.common_message:
@@ -65,10 +65,10 @@ def _symptom_reason(candidate: Candidate) -> str:
         return (
             f"a rank waits in {best.match.matched_text}, as in this failure, but other mistakes cause that too{doubt}"
         )
-    cause = "this failure raises no exception" if candidate.repro.silent else "this failure may cause it"
     affected = candidate.affected.state is not AffectedState.NOT_AFFECTED
     doubt = "" if affected else "; the versions in the log are not affected"
-    return f"{cause}, and the library prints this when it occurs, but in other cases too{doubt}"
+    kind = "this error" if best.link.has_class else "this line"
+    return f"{kind} is usual where the failure occurs, and has other causes too{doubt}"
 
 
 def _missing_frames(best: Occurrence) -> str:

@@ -27,6 +27,7 @@ from repros.scripts.triage.reported_answer import (
     contrast_sections,
     finding_sections,
     hypothesis_sections,
+    is_better_supposed,
     missing_sections,
     raised_sections,
 )
@@ -137,7 +138,7 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
         shows = [f"repros show {one.uses.repro_id}" for one in close]
         commands = (*shows, *(command.replace("{script}", _SCRIPT) for command in symptom.symptom.next))
         said, *rest = _reported_sections(symptom, report, () if close else readers.listed())
-        if report.hypothesis and symptom.symptom.is_general:  # its words say less than the report's own
+        if is_better_supposed(report, symptom.symptom):
             return answer_reported(answer, report, (*title_of, *error, *uses))
         lacks = () if error or not report.is_crash else missing_sections(report)
         sections = (*error, said, *lacks, *uses, *rest)

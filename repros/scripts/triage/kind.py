@@ -29,8 +29,10 @@ _REQUIREMENT = (
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _HEADING = re.compile(r"^ {0,3}#{1,6} \S", re.MULTILINE)
 _FEWEST_HEADINGS = 2
-_TITLE = re.compile(r"\A\s*# \S[^\n]*\n\s*\n")
-"""A title and an empty line below it, which no log begins with."""
+_TITLE = re.compile(
+    r"\A\s*# \S[^\n]*\n(?:\s*\n|(?=[^\n#]*\w['\u2019\w,`*.)-]*(?: [(`\"'*]?[A-Za-z][\w'\u2019,`*.)-]*){3}))"
+)
+"""A title, and an empty line or a sentence below it, which no log begins with."""
 _PIN = re.compile(r"^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]*\])?\s*(?:[=~]=|>=)\s*\d", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:import|from) +[\w.]+", re.MULTILINE)
 _LOCKS = (
@@ -209,11 +211,11 @@ def _kind_of_text(text: str) -> InputKind:
         return InputKind.SCRIPT if _is_script(text) else InputKind.ISSUE
     if _is_script(text):
         return InputKind.SCRIPT
-    if _TITLE.match(text):
-        return InputKind.ISSUE
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if lines and _PIN.search(text) and all(re.match(_REQUIREMENT, line.strip()) for line in lines):
         return InputKind.PACKAGES
+    if _TITLE.match(text):
+        return InputKind.ISSUE
     return InputKind.LOG
 
 

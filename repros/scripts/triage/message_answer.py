@@ -25,6 +25,9 @@ _LONGEST_MESSAGE = 240
 _MOST_CAUSES = 3
 _ENDS = (". ", "`", "! ", "? ", "; ")
 """What ends a sentence or a quote."""
+_GOES_ON = (":", ",", "(", "[", "{", "-")
+"""Ends of a line of a message that goes on."""
+_CONTINUES = ("-", ")", "]", "}")
 _ANOTHER_LOG = "the log of the rank that failed first: torchrun --tee 3 --log-dir logs, and @record on main"
 
 
@@ -132,6 +135,8 @@ def _error_text(explanation: Explanation) -> str:
 def _quoted(explanation: Explanation) -> str:
     """Return the message; of a line of prose, the sentence with the words of the family."""
     message, family = explanation.link.raised.message, explanation.family
+    if not explanation.link.has_traceback:
+        message = _first_paragraph(message)
     if explanation.link.has_class or explanation.link.has_traceback or family is None:
         return message
     if quoted := message_in(message):
@@ -142,6 +147,17 @@ def _quoted(explanation: Explanation) -> str:
     begins = [at + len(end) for end in _ENDS if (at := message.rfind(end, 0, found.start())) >= 0]
     ends = [at for at in (message.find(end, found.end()) for end in _ENDS) if at >= 0]
     return message[max(begins, default=0) : min(ends, default=len(message))]
+
+
+def _first_paragraph(message: str) -> str:
+    """Return a message without the prose on the lines below it: up to a whole line that no indented one follows."""
+    first, *others = message.split("\n")
+    kept = [first]
+    for line in others:
+        if not (kept[-1].rstrip().endswith(_GOES_ON) or line[:1].isspace() or line[:1] in _CONTINUES):
+            break
+        kept.append(line)
+    return "\n".join(kept)
 
 
 def _facts(explanation: Explanation) -> Iterator[Section]:

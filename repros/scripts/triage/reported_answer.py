@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from repros.diagnose.issue.crash import Crash, Frame, last_frames
+from repros.diagnose.issue.hypothesis import ProofKind
 from repros.diagnose.issue.numbers import Finding
 from repros.diagnose.issue.pair import Pair
+from repros.diagnose.issue.symptoms import Symptom
 from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.pair_answer import pair_sections
 from repros.scripts.triage.report import Report
@@ -95,9 +97,20 @@ def hypothesis_sections(report: Report) -> Iterator[Section]:
     """Yield what the report itself takes for the cause, and what would prove it."""
     if hypothesis := report.hypothesis:
         yield Section("supposed", (hypothesis.sentence,), most_lines=3)
+        if hypothesis.proof is ProofKind.VALUE and report.symptom and report.symptom.symptom.ends_early:
+            return
         yield Section("check", (hypothesis.check,), most_lines=4, is_whole=True)
         if hypothesis.release:
             yield Section("check", (hypothesis.release,), most_lines=2, is_whole=True)
+
+
+def is_better_supposed(report: Report, symptom: Symptom) -> bool:
+    """Return whether the report's own words for the cause say more than those of its symptom.
+
+    A program that hangs or has no memory reaches no value that could be printed.
+    """
+    hypothesis = report.hypothesis
+    return bool(hypothesis and symptom.is_general and not (symptom.ends_early and hypothesis.proof is ProofKind.VALUE))
 
 
 def contrast_sections(report: Report) -> Iterator[Section]:

@@ -145,3 +145,15 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 )
 def test_a_title_above_prose_is_that_of_an_issue(text: str, kind: InputKind) -> None:
     assert kind_of_text(text.encode()) is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("# Training hangs\nIt waits after the first epoch, and nothing is printed.\n", InputKind.ISSUE),
+        ("# What we need\ntorch==2.5.1\nnumpy==2.1.0\n", InputKind.PACKAGES),
+        ("# epoch 1\nstep 1 loss 0.5\nstep 2 loss 0.4\n", InputKind.LOG),
+    ],
+)
+def test_a_title_with_a_sentence_below_it_is_an_issue(text: str, kind: InputKind) -> None:
+    assert kind_of_text(text.encode()) is kind
