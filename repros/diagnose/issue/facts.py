@@ -75,10 +75,15 @@ class Weighed:
     """The others, and what the report states against each."""
 
 
+def is_denied(text: str, start: int) -> bool:
+    """Return whether the words right in front of a place of a text negate what stands there."""
+    return bool(_NEGATION.search(text[max(start - _LONGEST_NEGATION, 0) : start]))
+
+
 def _is_negated(text: str, found: re.Match[str]) -> bool:
     """Return whether a match is negated: in itself, right in front of it or right behind it."""
-    before = text[max(found.start() - _LONGEST_NEGATION, 0) : found.start()]
-    return bool(_NEGATION.search(before) or _UNUSED.match(text, found.end()) or _FAILS.search(found[0]))
+    is_denied_before = is_denied(text, found.start())
+    return bool(is_denied_before or _UNUSED.match(text, found.end()) or _FAILS.search(found[0]))
 
 
 @cache

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from repros.diagnose.issue import needles
 from repros.diagnose.issue.complaints import complaints
-from repros.diagnose.issue.facts import HasFact
+from repros.diagnose.issue.facts import HasFact, is_denied
 from repros.diagnose.issue.issue import Issue
 from repros.diagnose.issue.needles import Needles, has_needles, needles_of
 from repros.diagnose.messages import family
@@ -72,15 +72,17 @@ class Symptom:
         return self.name.startswith(("hang", "memory"))
 
     def search(self, text: str, lower: str) -> re.Match[str] | None:
-        """Return where a text reports it; None if it does not.
+        """Return where a text reports it and does not deny it; None if it does not.
 
         Args:
             text: the text.
             lower: the text in lower case.
         """
         for pattern, words in zip(self.patterns, self.needles, strict=True):
-            if has_needles(words, lower) and (found := re.search(pattern, text, re.IGNORECASE | re.DOTALL)):
-                return found
+            if has_needles(words, lower):
+                found = re.finditer(pattern, text, re.IGNORECASE | re.DOTALL)
+                if stated := next((one for one in found if not is_denied(text, one.start())), None):
+                    return stated
         return None
 
 

@@ -67,6 +67,14 @@ def facts_of(text: str) -> set[str]:
         ("Out of memory while the model is initialized.", "at-initialization"),
         ("One of the GPUs is idle then.", "one-gpu-idle"),
         ("It always happens at the same step.", "same-step-each-time"),
+        ("OOM while the model is loaded.", "at-initialization"),
+        ("Behind the first evaluation: out of memory after validation.", "after-evaluation"),
+        ("It fails in predict.", "in-predict"),
+        ("Only one of the cards is in use.", "on-one-rank"),
+        ("At the end of training it crashes.", "at-exit"),
+        ("It stops after two epochs.", "epochs-ran"),
+        ("The answer is: no no no no no", "one-word"),
+        ("If either of the two is off, it is gone.", "each-alone-works"),
     ],
 )
 def test_a_report_states_a_fact(text: str, name: str) -> None:
@@ -77,6 +85,8 @@ def test_a_report_states_a_fact(text: str, name: str) -> None:
     ("text", "name"),
     [
         ("It never starts; two epochs would be enough.", "steps-ran"),
+        ("Number of points at initialization: 100. It dies after 300 steps.", "at-initialization"),
+        ("Training runs out of memory, evaluation does not.", "in-predict"),
         ("Fine-tuning on an A100 gives NaN.", "other-device-works"),
         ("Full fine-tuning of 7B, no LoRA.", "adapter"),
         ("One GPU works, with DDP on 2 GPUs it hangs.", "one-process"),

@@ -138,6 +138,9 @@ def test_the_title_decides_before_the_text() -> None:
         ("It stops at a breakpoint after 3 steps.", "ends-early"),
         ("The loss jumped over the fence of 2.", "loss-unstable"),
         ("The images are black and white photos of cats.", "image-black"),
+        ("It does not even overfit one batch.", "overfitting"),
+        ("The checkpoint is not restored in whole.", "not-saved"),
+        ("The answer is `It It It It It It` and so on.", "never-stops"),
     ],
 )
 def test_other_words_are_not_a_symptom(text: str, name: str) -> None:
