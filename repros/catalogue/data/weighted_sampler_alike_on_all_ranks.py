@@ -8,8 +8,11 @@
 # documented = "https://github.com/pytorch/pytorch/issues/77154"
 # upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/77154",
-#     "https://github.com/pytorch/pytorch/issues/150182",
-#     "https://github.com/pytorch/pytorch/issues/159479",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/3716",
+# ]
+# upstream.related = [
+#     "https://github.com/pytorch/pytorch/pull/150182",
+#     "https://github.com/pytorch/pytorch/pull/159479",
 #     "https://github.com/huggingface/accelerate/issues/2865",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/10946",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/12866",
@@ -41,7 +44,8 @@ Symptom: two GPUs train no faster than one: the gradients of the ranks are equal
 Cause: `WeightedRandomSampler` knows nothing of ranks. It draws from torch's generator, which programs seed with one seed
 on all ranks, so that all draw the same. `DistributedSampler` takes a dataset, and no sampler.
 
-Fix: draw all indices with one generator that is seeded by the epoch, and give each rank every n-th of them.
+Fix: draw all indices with one generator that is seeded by the epoch, and give each rank every n-th of them. Lightning's
+`Trainer` and accelerate's `prepare` share out a loader's sampler on their own.
 
 Watch: `ranks_fed_alike` finds it, whatever the cause is, and so cannot name it.
 """

@@ -40,8 +40,10 @@ Symptom: the rate makes a step down where the run was resumed, and stays below i
 
 Cause: the constructor of a scheduler takes a step, from `last_epoch` to the next. StepLR and MultiStepLR compute the new
 rate from the one that the optimizer has, which after `load_state_dict` is that of the next epoch already, and multiply
-it by gamma once more where that epoch is a milestone. The same was mended in CosineAnnealingLR, and in ExponentialLR,
-which has it in torch 2.6 and no longer in 2.9; a schedule that is computed from `initial_lr` never had it.
+it by gamma once more where that epoch is a milestone. ConstantLR divides by its factor once more where the next epoch
+is `total_iters`: the rate is too high. The same was mended in CosineAnnealingLR, and in ExponentialLR, LinearLR,
+PolynomialLR and MultiplicativeLR, which have it in torch 2.6 and no longer in 2.9; a schedule that is computed from
+`initial_lr` never had it.
 
 Fix: make the scheduler without `last_epoch`, then load the optimizer's and the scheduler's state.
 

@@ -8,10 +8,12 @@
 # documented = "https://github.com/huggingface/peft/issues/2018"
 # upstream.reports = [
 #     "https://github.com/huggingface/peft/issues/2018",
-#     "https://github.com/huggingface/peft/issues/2777",
-#     "https://github.com/huggingface/peft/issues/2864",
+#     "https://github.com/huggingface/transformers/issues/30316",
 # ]
 # upstream.related = [
+#     "https://github.com/huggingface/peft/issues/2777",
+#     "https://github.com/huggingface/peft/issues/2864",
+#     "https://github.com/huggingface/transformers/issues/45127",
 #     "https://github.com/huggingface/peft/pull/2025",
 #     "https://github.com/huggingface/peft/pull/2972",
 # ]
@@ -56,7 +58,8 @@ Cause: the adapter is computed beside `lm_head` alone. Merging adds it to `lm_he
 `embed_tokens.weight`, so all inputs are embedded differently.
 
 Fix: untie first: give the head a copy of the weight and set `tie_word_embeddings` to False. Or leave both layers out of
-`target_modules`.
+`target_modules`. Both in `modules_to_save` merge as they should, but up to transformers 4.57 the merged model ties them
+again when it is saved and loaded.
 """
 
 import sys

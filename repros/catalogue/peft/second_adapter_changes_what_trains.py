@@ -8,9 +8,13 @@
 # upstream.reports = [
 #     "https://github.com/huggingface/peft/issues/3580",
 #     "https://github.com/huggingface/peft/issues/3487",
-#     "https://github.com/huggingface/peft/issues/2759",
 # ]
 # upstream.fixed_by = ["https://github.com/huggingface/peft/pull/3495"]
+# upstream.related = [
+#     "https://github.com/huggingface/peft/issues/2759",
+#     "https://github.com/huggingface/peft/pull/2765",
+#     "https://github.com/huggingface/peft/issues/3447",
+# ]
 # packages = ["peft"]
 # affected = ["peft<0.21"]
 # home = "2025-11"
@@ -42,10 +46,11 @@
 Symptom: after `load_adapter(..., is_trainable=True)` the frozen adapter of before requires gradients and the new one does
 not. The other way round, from 0.18 on, a reference adapter that is loaded frozen freezes the one in training. Silent.
 
-Cause: `inject_adapter` ended in `set_adapter(self.active_adapters)` with the new adapter's `inference_mode`. The active
-adapter is still the first one.
+Cause: `inject_adapter` ended in `set_adapter(self.active_adapters)`, and the active adapter is still the first one: it
+was unfrozen up to PEFT 0.17, and took the new adapter's `inference_mode` from 0.18 on. `add_adapter` did the same.
 
-Fix: PEFT 0.21 sets the new adapter's parameters alone. Before: `set_adapter` after `load_adapter`.
+Fix: PEFT 0.21 sets the new adapter's parameters alone. Before: `set_adapter` after `load_adapter`. The end of a
+`disable_adapter()` block still unfreezes a frozen active adapter.
 """
 
 import sys

@@ -10,9 +10,11 @@
 #     "https://github.com/huggingface/transformers/issues/10032",
 #     "https://github.com/huggingface/transformers/issues/13252",
 #     "https://github.com/huggingface/transformers/issues/12029",
+# ]
+# upstream.related = [
+#     "https://github.com/huggingface/transformers/issues/30361",
 #     "https://github.com/VegB/iNLG/issues/2",
 # ]
-# upstream.related = ["https://github.com/huggingface/transformers/issues/30361"]
 # packages = ["transformers"]
 # home = "2024-03"
 # silent = true
@@ -46,7 +48,8 @@
 """A summariser or translator is evaluated on the texts that it writes.
 
 Symptom: ROUGE, BLEU or the error rate stays far worse than what the model writes outside of the training, and better
-training does not help. All predictions have the same length. Silent.
+training does not help. All predictions have the same length. The only sign is a warning, "Using the model-agnostic
+default `max_length`".
 
 Cause: `generate()` stops after 20 tokens unless it is told otherwise, and `predict_with_generate` calls it with what
 the model's generation configuration says. The length of the references plays no part.
