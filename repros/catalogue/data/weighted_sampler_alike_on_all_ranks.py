@@ -9,6 +9,7 @@
 # upstream.reports = [
 #     "https://github.com/pytorch/pytorch/issues/77154",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/3716",
+#     "https://github.com/crosszamirski/WS-DINO/issues/1",
 # ]
 # upstream.related = [
 #     "https://github.com/pytorch/pytorch/pull/150182",

@@ -10,7 +10,10 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20105",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20573",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20986",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20128",
+#     "https://github.com/autogluon/autogluon/issues/4965",
 # ]
+# upstream.related = ["https://github.com/Lightning-AI/pytorch-lightning/issues/19820"]
 # upstream.introduced_by = ["https://github.com/Lightning-AI/pytorch-lightning/pull/18951"]
 # packages = ["lightning"]
 # affected = ["lightning>=2.2"]
@@ -42,7 +45,7 @@
 Symptom: a pretrained network trains, but worse than it used to: dropout does nothing, running statistics do not change.
 Nothing is raised; from Lightning 2.5.5 a warning counts the modules in eval mode.
 
-Cause: up to 2.1 `_FitLoop.on_run_start` called `model.train()`. From 2.2 a fit takes each module's mode as it finds it,
+Cause: up to 2.1 `_FitLoop.reset` called `model.train()`. From 2.2 a fit takes each module's mode as it finds it,
 so that frozen parts may stay in eval mode; and `from_pretrained` and `torch.hub` hand out networks in eval mode.
 
 Fix: call `train()` on the network that is to be trained, after loading it.

@@ -12,6 +12,7 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/4319",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/19045",
 #     "https://github.com/rmchurch/disruptcnn/issues/3",
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20141",
 # ]
 # packages = ["lightning"]
 # home = "2026-07"
@@ -36,8 +37,8 @@
 """Ranks whose schedulers, checkpoints or early stopping look at their own validation loss go different ways.
 
 Symptom: under DDP the ranks' weights differ although all gradients are reduced. With `ModelCheckpoint` the ranks name
-different files as the best, with `EarlyStopping` they want to stop in different epochs. A warning recommends
-`sync_dist=True` once; there is no error.
+different files as the best, of which rank 0's exists, and one is written only where all ranks see their best. With
+`EarlyStopping` all stop as soon as one rank wants to. A warning recommends `sync_dist=True` once; there is no error.
 
 Cause: `self.log` keeps a rank's own value unless it is told to reduce it, and `ReduceLROnPlateau` on each rank steps
 with that. The learning rates differ from then on, and the same gradients make different steps.

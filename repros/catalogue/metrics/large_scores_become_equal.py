@@ -54,7 +54,8 @@ the same scores: distances, energies, log-likelihoods and other scores that are 
 Cause: scores outside [0, 1] are taken for logits, and `update` applies a sigmoid. In float32 the sigmoid of everything
 above 17 is exactly 1, in float64 above 37, so that all samples are tied.
 
-Fix: none in a release. Move or scale the scores by constants that are the same for all batches.
+Fix: none in a release. Scale the scores into [0, 1] by constants that are the same for all batches. Moving them to 0 is
+enough only if no batch lies within [0, 1], where no sigmoid is applied (RPR-0120).
 
 Watch: no check sees it, since what a metric makes of its scores is known to the metric alone.
 """

@@ -10,7 +10,9 @@
 #     "https://github.com/huggingface/transformers/issues/21553",
 #     "https://github.com/huggingface/peft/issues/782",
 #     "https://github.com/urchade/GLiNER/issues/140",
+#     "https://github.com/huggingface/transformers/issues/33420",
 # ]
+# upstream.related = ["https://github.com/huggingface/transformers/issues/38130"]
 # packages = ["transformers"]
 # home = "2024-03"
 # silent = true
@@ -41,8 +43,9 @@ stopping or a plateau schedule looks for `eval_loss`: KeyError. Silent.
 Cause: `Trainer` takes for labels those arguments of `forward` whose names contain "label". A batch without them is
 evaluated as one to predict: the loss that the model returns is dropped, and `compute_metrics` is not called.
 
-Fix: `TrainingArguments(label_names=["targets"])`. A wrapper whose forward is `(*args, **kwargs)`, such as older PEFT
-models, hides even `labels`, and needs it as well.
+Fix: `TrainingArguments(label_names=["targets"])`. A wrapper whose forward is `(*args, **kwargs)` hides even `labels`,
+and needs it as well. A `PeftModel` without `task_type` is one: transformers 4.48 asks the wrapper for its signature, 4.57
+the model inside.
 """
 
 import sys

@@ -7,14 +7,18 @@
 # kind = "by design"
 # documented = "https://github.com/huggingface/transformers/issues/18478"
 # upstream.reports = [
-#     "https://github.com/huggingface/transformers/issues/3167",
 #     "https://github.com/huggingface/transformers/issues/9173",
-#     "https://github.com/huggingface/transformers/issues/18478",
+#     "https://github.com/huggingface/transformers/issues/18388",
 #     "https://github.com/huggingface/transformers/issues/21080",
 #     "https://github.com/huggingface/trl/issues/469",
 #     "https://github.com/ndif-team/nnsight/issues/672",
 # ]
-# upstream.related = ["https://github.com/huggingface/transformers/pull/29583"]
+# upstream.related = [
+#     "https://github.com/huggingface/transformers/pull/29583",
+#     "https://github.com/huggingface/transformers/issues/3167",
+#     "https://github.com/huggingface/transformers/issues/3021",
+#     "https://github.com/huggingface/transformers/pull/7552",
+# ]
 # packages = ["transformers"]
 # home = "2024-03"
 # silent = true
@@ -46,8 +50,8 @@ Symptom: the logits of the shorter texts are not those that they have alone. `ge
 Silent.
 
 Cause: without `position_ids` GPT-2 numbers the tokens of each row from 0, and the padding counts. The attention mask
-hides the padding from the other tokens, and changes no position. Models with learned absolute positions are affected;
-with rotary ones only distances count.
+hides the padding from the other tokens, and changes no position. Models with learned absolute positions are affected,
+except those that count the mask, as OPT does; with rotary ones only distances count.
 
 Fix: pass `position_ids`, made from the mask: `mask.cumsum(-1) - 1`. Or pad on the right outside of generation.
 """
