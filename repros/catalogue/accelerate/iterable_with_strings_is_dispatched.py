@@ -13,10 +13,15 @@
 #     "https://github.com/huggingface/accelerate/issues/4111",
 #     "https://github.com/huggingface/accelerate/issues/2334",
 #     "https://github.com/HeegerGao/VLA-OS/issues/7",
+#     "https://github.com/huggingface/accelerate/issues/178",
+#     "https://github.com/huggingface/accelerate/issues/3624",
 # ]
 # upstream.related = [
 #     "https://github.com/huggingface/accelerate/pull/3686",
 #     "https://github.com/huggingface/accelerate/pull/3850",
+#     "https://github.com/huggingface/accelerate/pull/4117",
+#     "https://github.com/huggingface/accelerate/pull/4120",
+#     "https://github.com/huggingface/trl/pull/3226",
 # ]
 # packages = ["accelerate"]
 # home = "current"
@@ -50,8 +55,9 @@ ranks wait for it. One rank works, or fails only in accelerate before 1.13.
 Cause: for an iterable data set `prepare` chooses `dispatch_batches=True`: rank 0 reads a batch for each rank, joins
 them and cuts the whole apart again. `concatenate` can join tensors, and lists and dictionaries of them.
 
-Fix: `dispatch_batches=False`, with which each rank reads the data itself, or a data set that has a length. Or leave the
-strings out in the collate function.
+Fix: `dispatch_batches=False`, with which each rank reads the data itself, or a data set that has a length. `Trainer` of
+transformers takes it as `accelerator_config={"dispatch_batches": False}`. Or leave the strings out in the collate
+function.
 """
 
 import os

@@ -10,7 +10,7 @@
 #     "https://github.com/huggingface/datasets/issues/3297",
 #     "https://github.com/huggingface/datasets/issues/6184",
 # ]
-# upstream.related = ["https://github.com/huggingface/datasets/pull/8614"]
+# upstream.unreleased_fix = ["https://github.com/huggingface/datasets/pull/8614"]
 # packages = ["datasets"]
 # home = "current"
 # silent = true

@@ -5,7 +5,10 @@
 # id = "RPR-0053"
 # title = "LinearLR takes the rate of a group that is added in the warm-up far past its value"
 # kind = "bug"
-# upstream.reports = [
+# upstream.reports = []
+# upstream.related = [
+#     "https://github.com/pytorch/pytorch/issues/79888",
+#     "https://github.com/huggingface/transformers/issues/20029",
 #     "https://github.com/pytorch/pytorch/issues/20997",
 #     "https://github.com/pytorch/pytorch/issues/62475",
 #     "https://github.com/pytorch/pytorch/issues/104361",
@@ -37,7 +40,10 @@ configuration. Silent.
 
 Cause: `LinearLR.get_lr` multiplies each group's present rate by the ratio of two successive factors. For a group that
 was there from the start these ratios multiply to 1 / start_factor, from start_factor * lr up to lr; for a group that
-begins at lr they take it past it: from factor 0.0199 up to 1, 50.25 times.
+begins at lr they take it past it: from factor 0.0199 up to 1, 50.25 times. ConstantLR divides it by its factor likewise.
+
+Schedules that are computed from `base_lrs`, such as LambdaLR, leave the new group as it is, and raise ValueError from
+torch 2.10 on. ReduceLROnPlateau raised IndexError in torch 2.4, no longer in 2.6.
 
 Fix: add the group with the first group's current rate times the ratio that it should have to it.
 

@@ -52,7 +52,8 @@ Symptom: the model never produces the new tokens, or answers them at random; the
 Cause: `get_peft_model` freezes all parameters but the adapter's, new rows of the embedding and of the head, too.
 
 Fix: both layers in `modules_to_save`, or from PEFT 0.15 on `trainable_token_indices` with both layers' names. A list of
-numbers stands for the input embedding alone, which is enough only if the head is tied to it.
+numbers stands for the input embedding alone, which is enough only if the head is tied to it. If it is, both layers in
+`modules_to_save` are two weights, and merging them needs care (RPR-0134).
 """
 
 import sys
