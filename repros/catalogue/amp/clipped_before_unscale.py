@@ -14,6 +14,8 @@
 #     "https://github.com/milesial/Pytorch-UNet/issues/468",
 #     "https://github.com/rwth-i6/returnn/pull/1595",
 #     "https://github.com/TorchSSL/TorchSSL/pull/59",
+#     "https://github.com/pytorch/pytorch/issues/40907",
+#     "https://github.com/victorchall/EveryDream2trainer/pull/175",
 # ]
 # packages = ["torch"]
 # home = "2025-11"
@@ -41,7 +43,9 @@ Symptom: the loss falls far more slowly with GradScaler and clipping than withou
 
 Cause: after `scaler.scale(loss).backward()` the gradients are multiplied by the scale, 65536 at first. `clip_grad_norm_`
 compares these with a limit that was meant for the true ones and shortens them to it; `scaler.step` then divides by the
-scale. The step has a norm of limit / scale at most.
+scale. The step has a norm of limit / scale at most. Adam divides by the size of the gradients and learns as fast as
+before, but all its gradients are clipped to one norm, whatever the limit. RPR-0107 is the same with Lightning's manual
+optimisation.
 
 Fix: `scaler.unscale_(optimizer)` before the clipping; `scaler.step` does not unscale a second time.
 """

@@ -8,11 +8,17 @@
 # documented = "https://github.com/huggingface/transformers/pull/42309"
 # upstream.reports = [
 #     "https://github.com/huggingface/transformers/issues/48892",
+#     "https://github.com/macwiatrak/Bacformer/issues/33",
 #     "https://github.com/macwiatrak/Bacformer/pull/36",
+#     "https://github.com/unslothai/unsloth/pull/4112",
+# ]
+# upstream.introduced_by = ["https://github.com/huggingface/transformers/pull/42941"]
+# upstream.related = [
+#     "https://github.com/huggingface/transformers/pull/42309",
+#     "https://github.com/huggingface/transformers/pull/48932",
+#     "https://github.com/huggingface/transformers/issues/45902",
 #     "https://github.com/NVIDIA-NeMo/Automodel/pull/1734",
 # ]
-# upstream.introduced_by = ["https://github.com/huggingface/transformers/pull/42309"]
-# upstream.related = ["https://github.com/huggingface/transformers/pull/48932"]
 # packages = ["transformers"]
 # affected = ["transformers>=5"]
 # home = "2026-07"

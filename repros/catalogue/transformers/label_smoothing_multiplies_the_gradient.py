@@ -40,7 +40,8 @@
 """Labels are smoothed by `Trainer`, and gradients are accumulated.
 
 Symptom: the gradients grow with `gradient_accumulation_steps`; without smoothing they do not. Training is as with a
-learning rate that many times too large. Silent.
+learning rate that many times too large. Silent. Where `average_tokens_across_devices` is on, the default of transformers
+4.57, they grow with the number of processes as well, without accumulation, too.
 
 Cause: since transformers 4.46 `Trainer` leaves the division by the accumulated steps to models whose forward takes
 `**kwargs`, as those of the library do. With `label_smoothing_factor` the model's loss is not used, and up to 5.14
