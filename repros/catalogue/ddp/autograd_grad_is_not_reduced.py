@@ -6,9 +6,10 @@
 # title = "DDP does not reduce gradients that torch.autograd.grad returns"
 # kind = "by design"
 # documented = "https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
-# upstream.reports = [
+# upstream.reports = ["https://github.com/pytorch/pytorch/issues/63929"]
+# upstream.related = [
 #     "https://github.com/pytorch/pytorch/issues/47562",
-#     "https://github.com/pytorch/pytorch/issues/63929",
+#     "https://github.com/NVIDIA/apex/issues/457",
 # ]
 # packages = ["torch"]
 # home = "2023-12"
@@ -34,7 +35,8 @@
 # ///
 """A loop that takes its gradients from torch.autograd.grad trains each rank on its own.
 
-Symptom: gradients and weights differ between the ranks, as with gradient penalties or second-order methods. Silent.
+Symptom: gradients and weights differ between the ranks, as with meta-learning or an optimizer's step by hand. Silent. A
+gradient penalty is not affected: its loss ends in a `backward()`, which reduces.
 
 Cause: DDP's reduction hangs on the parameters' `AccumulateGrad` nodes. `torch.autograd.grad` returns gradients without
 running these. DDP's documentation says so.

@@ -58,7 +58,7 @@ block's other calls add to the gradients stays on its rank. DDP's documentation 
 "each layer is checkpointed at most once".
 
 Fix: `use_reentrant=False`, which the documentation recommends, or a static graph, with which the reducer waits for the
-last of a parameter's hooks, or one forward.
+last of a parameter's hooks, or one forward. From transformers 5.0 on its checkpoints are not reentrant by default.
 """
 
 import os

@@ -9,7 +9,13 @@
 # upstream.reports = [
 #     "https://github.com/allenai/OLMo-core/pull/319",
 #     "https://github.com/mosaicml/composer/pull/2812",
-#     "https://github.com/pytorch/pytorch/issues/125431",
+#     "https://github.com/mosaicml/llm-foundry/pull/830",
+# ]
+# upstream.related = [
+#     "https://github.com/pytorch/pytorch/pull/125431",
+#     "https://github.com/pytorch/torchtitan/issues/670",
+#     "https://github.com/pytorch/torchtitan/issues/1777",
+#     "https://github.com/pytorch/pytorch/pull/178569",
 #     "https://github.com/volcengine/verl/pull/508",
 # ]
 # packages = ["torch"]

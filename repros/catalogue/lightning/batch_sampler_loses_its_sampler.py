@@ -9,9 +9,12 @@
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/20326",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/21122",
 #     "https://github.com/Lightning-AI/pytorch-lightning/issues/3455",
-#     "https://github.com/allenai/rslearn/pull/182",
 # ]
 # upstream.unreleased_fix = ["https://github.com/Lightning-AI/pytorch-lightning/pull/20327"]
+# upstream.related = [
+#     "https://github.com/Lightning-AI/pytorch-lightning/issues/20272",
+#     "https://github.com/allenai/rslearn/pull/182",
+# ]
 # packages = ["lightning"]
 # home = "2026-07"
 # strategies = ["ddp"]
@@ -46,8 +49,8 @@ as many steps, and samples whose weight is 0. With x and y of one shape there is
 Cause: Lightning makes the loader anew with a `DistributedSampler`. It takes `DataLoader.sampler` for the one to wrap,
 which with a batch sampler is the default `SequentialSampler`, so the real one is not even seen. For a plain
 `BatchSampler` it drops the batch sampler and keeps the loader's `batch_size`, which is None then: no batches are made.
-The default collate function gets one pair and stacks it, which `x, y = batch` takes apart again. A subclass is made anew, too, with
-the distributed sampler in the place of its own.
+The default collate function gets one pair and stacks it, which `x, y = batch` takes apart again. A subclass is made
+anew, too, with the distributed sampler in the place of its own.
 
 Fix: none in a release. Give the loader `sampler` and `batch_size`, or a batch sampler that splits the data between the
 ranks itself and `use_distributed_sampler=False`.

@@ -34,10 +34,10 @@
 # outcome = "fails"
 # about = "the counting taken out once, in on_train_start: Lightning sets it again before each training_step"
 # ///
-"""A training with a generator and a discriminator stops too early, and saves and logs at other steps than asked.
+"""A training with a generator and a discriminator stops too early, and saves at other steps than asked.
 
-Symptom: with two optimizers `max_steps=10` trains 5 batches; `every_n_train_steps`, schedules by `global_step` and the
-logger's axis run twice as fast. Silent.
+Symptom: with two optimizers `max_steps=10` trains 5 batches; `every_n_train_steps` and schedules by `global_step` run
+twice as fast. The logger's axis does not: it counts batches. Silent.
 
 Cause: `trainer.global_step` is the number of optimizer steps taken, and with manual optimisation each
 `LightningOptimizer.step` adds one. `Trainer.global_step` is documented so: "This includes multiple optimizers";

@@ -8,10 +8,11 @@
 # documented = "https://huggingface.co/docs/transformers/main_classes/trainer"
 # upstream.reports = [
 #     "https://github.com/huggingface/transformers/issues/19599",
-#     "https://github.com/huggingface/transformers/issues/43598",
 #     "https://github.com/huggingface/transformers/pull/38091",
+#     "https://github.com/huggingface/transformers/issues/7823",
 # ]
 # upstream.introduced_by = ["https://github.com/huggingface/transformers/pull/17166"]
+# upstream.related = ["https://github.com/huggingface/transformers/issues/43598"]
 # packages = ["transformers"]
 # home = "2024-03"
 # silent = true
