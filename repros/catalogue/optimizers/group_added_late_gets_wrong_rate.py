@@ -7,6 +7,7 @@
 # kind = "bug"
 # upstream.reports = []
 # upstream.related = [
+#     "https://github.com/pytorch/pytorch/issues/53712",
 #     "https://github.com/pytorch/pytorch/issues/79888",
 #     "https://github.com/huggingface/transformers/issues/20029",
 #     "https://github.com/pytorch/pytorch/issues/20997",
