@@ -22,9 +22,14 @@ def run() -> None:
     """
     gc.set_threshold(_ALLOCATIONS)
     try:
+        from repros.model.compiled import CompiledCode  # noqa: PLC0415 - see above
+
+        compiled = CompiledCode()
+        compiled.install()
         from repros.cli import main  # noqa: PLC0415 - see above
 
         code = main()
+        compiled.save()
     except KeyboardInterrupt:
         os._exit(128 + signal.SIGINT)
     if threading.active_count() == 1:
