@@ -163,10 +163,7 @@ class SignatureIndex:
         for entry in self._entries.values():
             raises = entry.signature.raises or ""
             self._by_class_name.setdefault(_class_name(raises), set()).add(raises)
-        self._by_part: dict[str, set[int]] = {}
-        for number, entry in self._entries.items():
-            for part in entry.parts:
-                self._by_part.setdefault(part, set()).add(number)
+        self._parts = PartIndex((part, number) for number, entry in self._entries.items() for part in entry.parts)
         probes = {probe for entry in self._entries.values() for text in _texts(entry) for probe in _probes(text)}
         self._pairs = {first: frozenset(p[1] for p in probes if p[0] == first and p[1:]) for first, *_ in probes}
         self._fragments = tuple(probe for probe, *second in probes if not second)
@@ -201,7 +198,7 @@ class SignatureIndex:
             raised = replace(raised, bases=(*raised.bases, *known))
         documented = self._numbers(raised.message or raised.name)
         squashed = squash(normalise(raised.message))
-        pasted = self._numbers_of_parts(squashed)
+        pasted = self._parts.numbers_in(squashed)
         for number in sorted(documented | pasted):
             entry = self._entries[number]
             if number in documented and (text := entry.find_documented(raised)):
@@ -217,7 +214,7 @@ class SignatureIndex:
         """Yield the signatures whose text is in a block of a log without an exception class."""
         normalised = normalise(text)
         squashed = squash(normalised)
-        for number in sorted(self._numbers_of_parts(squashed)):
+        for number in sorted(self._parts.numbers_in(squashed)):
             entry = self._entries[number]
             match = entry.find_text(squashed) or entry.find_symptom(squashed)
             if match and not _QUOTED_IN_PROSE.search(normalised.partition(match.matched_text)[0][-_LONGEST_LEAD:]):
@@ -227,14 +224,46 @@ class SignatureIndex:
         """Return the ids of the repros that an exception matches."""
         return frozenset(match.entry.repro.id for match in self.find_matches(raised))
 
-    def _numbers_of_parts(self, squashed: str) -> set[int]:
-        """Return the numbers of the entries of which a squashed text contains a text or a symptom."""
-        return set[int]().union(*(numbers for part, numbers in self._by_part.items() if part in squashed))
-
     def _numbers(self, message: str) -> set[int]:
         """Return the numbers of the entries that the message may match."""
         words = self._by_word.keys() & set(_WORD.findall(message))
         return self._wordless.union(*(self._by_word[word] for word in words))
+
+
+class PartIndex:
+    """The numbers of texts by a few letters of each, so that few texts are searched for.
+
+    A text is read at each fourth letter only: each part is found by four sequences of letters that follow each other,
+    of which one begins there.
+    """
+
+    def __init__(self, parts: Iterable[tuple[str, int]]) -> None:
+        """Index each part by its rarest letters."""
+        self._numbers: dict[str, set[int]] = {}
+        for part, number in parts:
+            self._numbers.setdefault(part, set()).add(number)
+        frequency = Counter(letters for part in self._numbers for letters in set(_letters(part)))
+        self._by_letters: dict[str, list[str]] = {}
+        self._short: list[str] = []
+        for part in self._numbers:
+            runs = list(zip(*(_letters(part)[first:] for first in range(_STEP)), strict=False))
+            for letters in min(runs, key=lambda run: sum(map(frequency.__getitem__, run)), default=()):
+                self._by_letters.setdefault(letters, []).append(part)
+            self._short += [part] if not runs else []
+
+    def numbers_in(self, text: str) -> set[int]:
+        """Return the numbers of the parts that a text contains."""
+        known = self._by_letters.keys() & _letters(text, _STEP)
+        parts = {part for letters in known for part in self._by_letters[letters]}.union(self._short)
+        return set[int]().union(*(self._numbers[part] for part in parts if part in text))
+
+
+_LETTERS, _STEP = 8, 4
+
+
+def _letters(text: str, step: int = 1) -> list[str]:
+    """Return the sequences of eight letters that begin at each letter, or at each one of several."""
+    return [text[at : at + _LETTERS] for at in range(0, len(text) - _LETTERS + 1, step)]
 
 
 class _KeptEntries(dict[int, SignatureEntry]):

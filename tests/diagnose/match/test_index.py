@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repros.diagnose.match import SignatureIndex
+from repros.diagnose.match.index import PartIndex
 from repros.engine.signature import matches
 from repros.model import End, Ending, ExpectedOutcome, Raised, Signature
 from tests.factories import process, raised, repro, variant
@@ -76,6 +77,16 @@ def test_the_index_finds_what_a_full_comparison_finds(texts: list[str], message:
     expected = [f"RPR-{n:04}" for n, signature in enumerate(signatures) if matches(ended, signature)]
     found = index_of(*signatures).find_matches(link)
     assert [match.entry.repro.id for match in found if match.is_documented] == expected
+
+
+PARTS = st.text("abc", min_size=0, max_size=14)
+
+
+@given(parts=st.lists(PARTS, max_size=8), between=st.lists(PARTS, min_size=9, max_size=9))
+def test_the_parts_of_a_text_are_those_that_it_contains(parts: list[str], between: list[str]) -> None:
+    index = PartIndex((part, number) for number, part in enumerate(parts))
+    for text in ("".join(map("".join, zip(between, parts, strict=False))), *between):
+        assert index.numbers_in(text) == {number for number, part in enumerate(parts) if part in text}
 
 
 @pytest.mark.parametrize("message", ["", "x" * 100_000])
