@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from repros.diagnose.issue.blocks import Block, Section
 from repros.diagnose.match.versions import find_versions
@@ -35,6 +36,7 @@ _FEW = 2
 """A text that states the releases of more packages is an environment block, whatever its heading."""
 
 
+@lru_cache(maxsize=256)
 def is_environment(block: Block) -> bool:
     """Return whether a block lists an environment."""
     return bool(_START.search(block.text)) or len(_releases(block.text)) > _FEW

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from repros.model.packages import canonical_name, distributions_of
@@ -42,7 +43,7 @@ def find_versions(lines: Iterable[tuple[int, str]], packages: Collection[str]) -
         lines: the log.
         packages: canonical names; `python` may be one of them.
     """
-    finder = _VersionFinder(packages)
+    finder = _finder(frozenset(packages))
     by_name: dict[str, dict[str, None]] = {}
     paths: dict[str, None] = {}
     for _, text in lines:
@@ -73,12 +74,19 @@ _LIBRARY_SENTENCE = re.compile(r"In PyTorch \d\.\d+, we changed")
 """A sentence of torch's own message (torch/serialization.py, `_get_wo_message`), which later releases print too."""
 
 
+@lru_cache(maxsize=16)
+def _finder(packages: frozenset[str]) -> _VersionFinder:
+    """Return the search for packages; the parts of an issue are searched for the same ones."""
+    return _VersionFinder(packages)
+
+
 class _VersionFinder:
     """A search for package names that a version follows."""
 
     def __init__(self, packages: Collection[str]) -> None:
         self._names = {name for package in packages for name in distributions_of(package)}
-        spellings = sorted((re.escape(name).replace("\\-", "[-_ .]") for name in self._names), key=len, reverse=True)
+        names = sorted(self._names, key=lambda name: (-len(name), name))  # the same expression in each process
+        spellings = [re.escape(name).replace("\\-", "[-_ .]") for name in names]
         # Not within a path, an attribute or a longer name.
         self._pattern = re.compile(rf"(?<![\w./@-])(?:{'|'.join(spellings)})(?![\w/])", re.IGNORECASE)
         words = {name.partition("-")[0] for name in self._names}
