@@ -6,7 +6,6 @@ It reads the few files of the failure itself: the import of `repros.engine.evide
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -45,6 +44,8 @@ def seen_releases(repro: Repro) -> SeenReleases:
 
 def _measured(file: Path, package: str) -> Iterator[tuple[str, str]]:
     """Yield the release of a package and the verdict of the failing variant of each measured unit; none of damage."""
+    import tomllib  # noqa: PLC0415 - few answers name releases
+
     try:
         for strategies in tomllib.loads(file.read_text(encoding="utf-8")).values():
             for table in strategies.values():

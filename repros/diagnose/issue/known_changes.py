@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from packaging.version import Version
 
 from repros.diagnose.issue.changes import ReleaseChange
 from repros.diagnose.messages.release_lists import release_before
+from repros.model.cache.snapshot import remember
 
 FILE = Path(__file__).with_name("known_changes.toml")
 
@@ -36,10 +37,17 @@ class KnownChange:
     """The first release without it; empty if it stays."""
 
 
-def load_known_changes() -> Iterator[KnownChange]:
-    """Yield all known changes."""
-    for table in tomllib.loads(FILE.read_text("utf-8")).values():
-        yield KnownChange(**{**table, "words": tuple(table["words"])})
+@cache
+def load_known_changes() -> Sequence[KnownChange]:
+    """Return all known changes."""
+    return remember("known-changes", [FILE, __file__], _read)
+
+
+def _read() -> Sequence[KnownChange]:
+    import tomllib  # noqa: PLC0415 - only what has changed is read
+
+    tables = tomllib.loads(FILE.read_text("utf-8")).values()
+    return [KnownChange(**{**table, "words": tuple(table["words"])}) for table in tables]
 
 
 def find_known_changes(change: ReleaseChange, text: str) -> list[KnownChange]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +33,8 @@ def load_calls() -> Sequence[KnownCall]:
 
 
 def _read() -> Sequence[KnownCall]:
+    import tomllib  # noqa: PLC0415 - only what has changed is read
+
     tables = tomllib.loads(FILE.read_text("utf-8"))
     return [KnownCall(name, tuple(one["patterns"]), one["says"], one["check"]) for name, one in tables.items()]
 

@@ -7,7 +7,6 @@ many causes, so none of these is more than possible.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -108,6 +107,8 @@ def _read_files(files: Iterable[Path]) -> tuple[Symptom, ...]:
 
 
 def _read_file(file: Path) -> Iterator[Symptom]:
+    import tomllib  # noqa: PLC0415 - only what has changed is read
+
     for name, table in tomllib.loads(file.read_text("utf-8")).items():
         yield Symptom(
             name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -90,6 +89,8 @@ def read_tables(file: Path, example: str) -> Mapping[str, Any]:
     Raises:
         ReprosError: it cannot be read; the message has a table's name as an example.
     """
+    import tomllib  # noqa: PLC0415 - only what has changed is read
+
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # ValueError: not TOML, or not UTF-8

@@ -7,7 +7,6 @@ what replaces the names that people miss most.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -208,4 +207,6 @@ def _instead(one: ApiName) -> str:
 @cache
 def replacements() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """Return what replaces names, by package, name and owner; the owner `*` is any."""
+    import tomllib  # noqa: PLC0415 - few messages are about a name
+
     return tomllib.loads(_REPLACEMENTS.read_text("utf-8"))

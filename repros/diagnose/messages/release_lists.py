@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from packaging.version import Version
+
+from repros.model.cache.snapshot import remember
 
 FILE = Path(__file__).with_name("release_lists.toml")
 PACKAGES = (
@@ -63,4 +64,10 @@ def _releases(package: str) -> tuple[Version, ...]:
 
 @cache
 def _lists() -> dict[str, str]:
+    return remember("release-lists", [FILE, __file__], _read)
+
+
+def _read() -> dict[str, str]:
+    import tomllib  # noqa: PLC0415 - only what has changed is read
+
     return tomllib.loads(FILE.read_text("utf-8"))

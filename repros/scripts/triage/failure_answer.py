@@ -13,7 +13,6 @@ from repros.diagnose.match.hints import Hints
 from repros.diagnose.match.user_frames import UserFrame
 from repros.engine.seen_releases import seen_releases
 from repros.engine.source import parse
-from repros.engine.variant_diff import variant_diff
 from repros.model import Repro, Role, Variant
 from repros.model.affected import affected_text
 from repros.scripts.triage.answer import Answer, Certainty, Section
@@ -109,6 +108,8 @@ def _about(repro: Repro, variant: Variant) -> str:
 
 def _diff_lines(repro: Repro, variant: Variant) -> list[str]:
     """Return the changed lines between the failing and another variant; empty if they are long or many."""
+    from repros.engine.variant_diff import variant_diff  # noqa: PLC0415 - few failures have a short change
+
     changed = [line for line in variant_diff(repro.path, after=variant.name) if line[:1] in {"-", "+"}]
     heads = [head["rest"] for line in changed if (head := _HEAD.match(line))]
     if len(set(heads)) == 1:  # only the name differs, which is the variant's

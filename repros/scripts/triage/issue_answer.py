@@ -31,12 +31,11 @@ from repros.scripts.triage.reported_answer import (
     missing_sections,
     raised_sections,
 )
-from repros.scripts.triage.script_answer import uses_section
-from repros.scripts.triage.script_uses import FailureUses, Resemblance, find_resemblances, read_uses
 from repros.scripts.triage.weighed_answer import cause_sections, excluded_section
 
 if TYPE_CHECKING:
     from repros.scripts.triage.change_answer import ReportedChange
+    from repros.scripts.triage.script_uses import FailureUses, Resemblance
 
 _MOST_VERSIONS = 8
 _MOST_FAILURES = 3
@@ -132,7 +131,7 @@ def _without_known_error(answer: Answer, report: Report, change: ReportedChange 
         supposed = hypothesis_sections(report)
         return replace(answer, sections=(*answer.sections, *raised, *supposed, *contrast_sections(report)))
     close = _close_failures(issue, readers)
-    uses = tuple(uses_section("", close))
+    uses = _uses(close)
     title_of = (Section("reported", (issue.title,), most_lines=2),) if issue.title else ()
     if symptom and not (symptom.symptom.is_general and _is_compared(report)):
         shows = [f"repros show {one.uses.repro_id}" for one in close]
@@ -166,10 +165,22 @@ def _is_of_title(report: Report) -> bool:
     return not MESSAGE.search(issue.title) and titled is not None
 
 
+def _uses(close: Sequence[Resemblance]) -> tuple[Section, ...]:
+    if not close:
+        return ()
+    from repros.scripts.triage.script_answer import uses_section  # noqa: PLC0415 - few scripts resemble a failure
+
+    return tuple(uses_section("", close))
+
+
 def _close_failures(issue: Issue, readers: Readers) -> list[Resemblance]:
     """Return the documented failures of which the script has several rare calls."""
+    if issue.code is None:
+        return []
+    from repros.scripts.triage.script_uses import find_resemblances, read_uses  # noqa: PLC0415 - few have a script
+
     with contextlib.suppress(*PROBLEMS):
-        found = find_resemblances(read_uses(issue.code.source), readers.uses()) if issue.code else []
+        found = find_resemblances(read_uses(issue.code.source), readers.uses())
         return [one for one in found if len(one.rare) >= _FEWEST_RARE][:_MOST_USES]
     return []
 
