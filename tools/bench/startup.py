@@ -34,7 +34,7 @@ WANTED_OF_WATCH = 0.5
 MANY = 500
 """Failures of a catalogue that is larger than today's."""
 _ROOT = Path(__file__).parents[2]
-_LOG, _REQUIREMENTS, _CATALOGUE = "short.log", "requirements.txt", "many"
+_LOG, _ISSUE, _REQUIREMENTS, _CATALOGUE = "short.log", "issue.md", "requirements.txt", "many"
 _MANY = f", {MANY} failures"
 _COMMANDS = {
     PASS: ("-c", "pass"),
@@ -44,11 +44,13 @@ _COMMANDS = {
     "repros show": ("-m", "repros", "show", "RPR-0001"),
     "repros match": ("-m", "repros", "match", _LOG),
     "repros triage": ("-m", "repros", _LOG),
+    "repros triage, an issue": ("-m", "repros", _ISSUE),
     "repros audit": ("-m", "repros", "audit", _REQUIREMENTS),
     "repros stacks": ("-m", "repros", "stacks"),
     "completion": ("-m", "repros"),
     f"repros list{_MANY}": ("-m", "repros", "list", "--catalogue", _CATALOGUE),
     f"repros match{_MANY}": ("-m", "repros", "match", _LOG, "--catalogue", _CATALOGUE),
+    f"repros triage, an issue{_MANY}": ("-m", "repros", "triage", _ISSUE, "--catalogue", _CATALOGUE),
     WATCH: ("-m", "repros", "watch", "--", sys.executable, "-c", "pass"),
 }
 RATIOS = {
@@ -56,8 +58,10 @@ RATIOS = {
     "repros list": 6.0,
     "repros match": 6.0,
     "repros triage": 10.0,
+    "repros triage, an issue": 10.0,
     f"repros list{_MANY}": 6.0,
     f"repros match{_MANY}": 6.0,
+    f"repros triage, an issue{_MANY}": 10.0,
 }
 """Most times the processor time of `python -c pass`; the other commands are compared with their kept figures alone."""
 _COMPLETION = {"_REPROS_COMPLETE": "bash_complete", "COMP_WORDS": "repros li", "COMP_CWORD": "1"}
@@ -71,6 +75,7 @@ def time_startup(rounds: int) -> dict[str, list[Sample]]:
     taken: dict[str, list[Sample]] = {command: [] for command in _COMMANDS}
     with tempfile.TemporaryDirectory() as folder:
         shutil.copyfile(GOLDEN / "rpr-0002-failing-ddp-hand-2023-12.log", Path(folder, _LOG))
+        shutil.copyfile(_ROOT / "tests/scripts/triage/inputs/issue.md", Path(folder, _ISSUE))
         Path(folder, _REQUIREMENTS).write_text("lightning==2.5.0\ntorch==2.6.0\n", "utf-8")
         write_catalogue(Path(folder, _CATALOGUE))
         for number in range(rounds + 1):
