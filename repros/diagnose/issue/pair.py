@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from repros.diagnose.issue.issue import Issue
+from repros.diagnose.issue.named_sides import find_named
 
 
 class PairKind(StrEnum):
@@ -22,6 +23,10 @@ class PairKind(StrEnum):
     DTYPE = "dtype"
     PROGRAM = "program"
     """Another program or library does the same."""
+    LOADER = "loader"
+    FUNCTION = "function"
+    SETTING = "setting"
+    CHECKPOINT = "checkpoint"
     MODEL = "model"
     """The same command with another model or data set."""
     PART = "part"
@@ -53,12 +58,26 @@ class Pair:
     """Whether the report says which of both works."""
 
     @property
+    def is_named(self) -> bool:
+        """Whether the report names both sides, so that their comparison says more than a list of causes."""
+        return self.kind in _NAMED_KINDS
+
+    @property
     def sentence(self) -> str:
         """What it compares."""
         if self.is_ordered:
             return f"works: {self.works}; fails: {self.fails}"
         one, other = (side.partition(" ")[2] for side in (self.works, self.fails))  # without `with` or `on`
         return f"{one} against {other}"
+
+
+_NAMED_KINDS = {
+    PairKind.COMPILED,
+    PairKind.LOADER,
+    PairKind.FUNCTION,
+    PairKind.SETTING,
+    PairKind.CHECKPOINT,
+}
 
 
 class Sides(NamedTuple):
@@ -235,7 +254,7 @@ def find_pair(issue: Issue, *, is_crash: bool) -> Pair | None:
     pairs = [f"{sentence} {following}" for sentence, following in pairwise(sentences[1:])]
     titled = [f"{issue.title}\n{sentence}" for sentence in sentences[1:4]]
     for text in (*sentences, *pairs, *titled):
-        if found := next(_sides(text), None):
+        if found := next(_all_sides(text, f"{issue.title}\n{issue.seen}"), None):
             is_hang = issue.is_hang and not is_crash
             quantity = Quantity.CRASH if is_crash else Quantity.HANG if is_hang else _quantity(issue.title, text)
             return Pair(found.kind, found.works, found.fails, quantity, found.is_ordered)
@@ -265,6 +284,15 @@ def _name(found: re.Match[str] | None) -> str:
     name = " ".join(words).strip("`'\".,:")
     is_name = name and "`" not in name and not {word.lower() for word in name.split()} & _STOP and not name.isdigit()
     return name if is_name else ""
+
+
+def _all_sides(text: str, whole: str) -> Iterator[Sides]:
+    """Yield the two sides of each kind that a sentence compares; those that say only `with`, last."""
+    named = find_named(text, whole)
+    sides = [Sides(PairKind(named.kind), named.works, named.fails)] if named else []
+    yield from (side for side in sides if side.kind is not PairKind.PART)
+    yield from _sides(text)
+    yield from sides
 
 
 def _sides(text: str) -> Iterator[Sides]:

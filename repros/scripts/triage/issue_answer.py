@@ -84,6 +84,8 @@ def complete_issue(answer: Answer, document: Document, report: Report, readers: 
     change = None if is_known else _find_change(report)
     if answer.certainty is Certainty.UNKNOWN and not answer.repro_id:
         answer = _without_known_error(answer, report, change, readers)
+    elif not answer.repro_id:
+        answer = _with_own_evidence(answer, report)
     sections = list(answer.sections)
     if change and not answer.repro_id:  # what changed excludes most other causes
         after = sum(section.label in _FIRST for section in sections)
@@ -97,6 +99,15 @@ def complete_issue(answer: Answer, document: Document, report: Report, readers: 
         sections=(*sections, *_stated_section(issue)),
         next=tuple(dict.fromkeys([*runs, *fitted]))[:MOST_COMMANDS],
     )
+
+
+def _with_own_evidence(answer: Answer, report: Report) -> Answer:
+    """Return the answer to a known error with the cause that the report supposes, or else the sides it compares."""
+    own = tuple(hypothesis_sections(report))
+    if not own and report.pair and report.pair.is_named:
+        own = tuple(contrast_sections(report))
+    after = sum(section.label in _FIRST for section in answer.sections)
+    return replace(answer, sections=(*answer.sections[:after], *own, *answer.sections[after:]))
 
 
 def _find_change(report: Report) -> ReportedChange | None:
@@ -195,7 +206,7 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
         return
     pair = tuple(pair_sections(report.pair, report.source)) if report.pair else ()
     yield from (*computed_section(report), *hypothesis_sections(report))
-    is_compared = len(pair) > 1 and report.pair is not None and report.pair.kind is PairKind.COMPILED
+    is_compared = len(pair) > 1 and report.pair is not None and report.pair.is_named
     yield from pair if is_compared else pair[:1]
     check = check_of(symptom, weighed.possible, issue, report.has_fact)
     if not is_compared:

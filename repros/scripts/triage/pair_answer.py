@@ -50,6 +50,26 @@ _MODULES = """\
 for n, m in model.named_modules():  # on both sides
     print(n, type(m).__name__, sum(p.numel() for p in m.parameters(recurse=False) if p.requires_grad))"""
 
+_LOADERS = """\
+def look(loader):  # once with each of both
+    for b, _ in zip(loader, range(20)):
+        v = [v for v in (b.values() if isinstance(b, dict) else b) if torch.is_tensor(v)]
+        print([(tuple(x.shape), x.dtype, str(x.device), x.float().mean().item()) for x in v],
+              torch.cuda.memory_allocated() >> 20, torch.cuda.memory_reserved() >> 20)"""
+_FUNCTIONS = """\
+look = lambda m: {{n: (p.requires_grad, p.dtype, tuple(p.shape)) for n, p in m.named_parameters()}}
+a, c = look({works}(...)), look({fails}(...))  # the same arguments, a fresh model for each
+print([(n, a.get(n), c.get(n)) for n in sorted({{*a, *c}}) if a.get(n) != c.get(n)][:8])"""
+_CALLS = """\
+a, c = {works}(...), {fails}(...)  # the same arguments
+print(type(a), type(c), (a - c).abs().max() if torch.is_tensor(a) else (a, c))"""
+_SETTINGS = """\
+print({setting})  # in front of the failing line, and once in its backward, in both runs"""
+_CHECKPOINTS = """\
+look = lambda f: {k: tuple(v.shape) for k, v in torch.load(f, map_location="cpu").items() if torch.is_tensor(v)}
+a, c = look("works.pt"), look("fails.pt")  # DCP: FileSystemReader(folder).read_metadata().state_dict_metadata
+print([(k, a.get(k), c.get(k)) for k in sorted({*a, *c}) if a.get(k) != c.get(k)][:8])"""
+
 _READ: Mapping[str, str] = {
     _GRADIENTS: "aot_eager differs: the traced backward; only inductor: a kernel",
     _FUNCTION_GRADIENTS: "errors of eager and of compiled against float64: alike: rounding; the second larger: "
@@ -62,6 +82,13 @@ _READ: Mapping[str, str] = {
     _PEAK: "the first step already differs: what is loaded or kept for backward; only later ones: something is kept",
     _TIME: "the row that is longer, or more often called, on one side",
     _OUTPUTS: "the first module whose output differs",
+    _LOADERS: "other shapes, formats, devices or means: what they yield; equal ones, and only the reserved memory "
+    "grows: prefetching on a stream of its own",
+    _FUNCTIONS: "the names that one of both lacks, freezes or casts: what the other function does to the model",
+    _CALLS: "another type or value: the functions differ; equal ones: what is done with the result",
+    _SETTINGS: "another value there: the failing side's setting does not reach this place (its context has ended, or "
+    "it is another process); the same: it is read earlier",
+    _CHECKPOINTS: "names of one file alone: a prefix or a part; other shapes: sharded or resized",
     _MODULES: "the first module of another class, or of which another number of parameters is trained",
 }
 """What the numbers of a check mean."""
@@ -96,17 +123,30 @@ def pair_sections(pair: Pair, source: str) -> Iterator[Section]:
         source: the report's script, whose names the check uses; empty without one.
     """
     yield Section("apart", (pair.sentence,), most_lines=2)
-    if pair.quantity is Quantity.CRASH:
+    if pair.quantity is Quantity.CRASH and pair.kind in _CRASHES:
         yield Section("check", (_CRASHES[pair.kind],), most_lines=3, is_whole=True)
     elif check := _check(pair, source):
-        code = check.format(name=_compiled(source)[0]) if pair.kind is PairKind.COMPILED else check
+        code = _filled(check, pair, source)
         yield Section("check", tuple(code.splitlines()), is_code=True, most_lines=6)
         yield Section("reads", (_READ[check],), most_lines=3)
 
 
+def _filled(check: str, pair: Pair, source: str) -> str:
+    """Return the lines of a check with the names of the report."""
+    if pair.kind is PairKind.COMPILED:
+        return check.format(name=_compiled(source)[0])
+    if pair.kind is PairKind.FUNCTION:
+        return check.format(works=pair.works, fails=pair.fails)
+    if pair.kind is PairKind.SETTING:
+        return check.format(setting=re.split(r" ?= ?", pair.works.removeprefix("with "))[0].strip("-"))
+    return check
+
+
 def _check(pair: Pair, source: str) -> str:
     """Return the lines that compare the quantity in which both sides differ; empty if the symptom's check does so."""
-    if pair.quantity in _BY_QUANTITY:
+    if pair.kind is PairKind.FUNCTION:
+        return _FUNCTIONS if _OF_MODELS.search(pair.works) else _CALLS
+    if pair.quantity in _BY_QUANTITY and pair.kind not in {PairKind.LOADER, PairKind.SETTING}:
         return _BY_QUANTITY[pair.quantity]
     if pair.kind is PairKind.COMPILED:
         of_gradients = _FUNCTION_GRADIENTS if _compiled(source)[1] else _GRADIENTS
@@ -124,7 +164,17 @@ def _compiled(source: str) -> tuple[str, bool]:
     return name, name in functions
 
 
+_OF_MODELS = re.compile(r"\b(?:get_peft_model|from_pretrained|prepare\w*|load\w*|wrap\w*|fully_shard)\b")
+"""Functions that return a model."""
 _COMPILED = re.compile(r"\btorch\.compile\(\s*(?P<name>[A-Za-z_]\w*)")
 """What a script compiles."""
 _BY_QUANTITY = {Quantity.MEMORY: _PEAK, Quantity.SPEED: _TIME, Quantity.HANG: ""}
-_BY_KIND = {PairKind.STAGE: _STAGES, PairKind.RANKS: _RANKS, PairKind.PROGRAM: _OUTPUTS, PairKind.MODEL: _MODULES}
+_BY_KIND = {
+    PairKind.STAGE: _STAGES,
+    PairKind.RANKS: _RANKS,
+    PairKind.PROGRAM: _OUTPUTS,
+    PairKind.MODEL: _MODULES,
+    PairKind.LOADER: _LOADERS,
+    PairKind.SETTING: _SETTINGS,
+    PairKind.CHECKPOINT: _CHECKPOINTS,
+}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from repros.diagnose.issue import read_issue
-from repros.diagnose.issue.hypothesis import ProofKind, find_hypothesis
+from repros.diagnose.issue.hypothesis import find_hypothesis
+from repros.diagnose.issue.proofs import ProofKind
 
 BLOCK = "```\ntransformers==4.53.3\ntorch==2.6.0\n```\n"
 
@@ -27,6 +28,18 @@ BLOCK = "```\ntransformers==4.53.3\ntorch==2.6.0\n```\n"
             ProofKind.UNDONE,
             "trainer.py",
         ),
+        (
+            "I suspect that the rows are dropped by `keep_all=False` in the collator of `batches`.",
+            ProofKind.OPTION,
+            "",
+        ),
+        ("It fails if some experts have no gradient on other ranks.", ProofKind.RANKS, ""),
+        ("I suspect that the labels of the set are corrupted.", ProofKind.DATA, ""),
+        (
+            "It can be fixed by replacing the line `self.a_a = load(path)` in torch/optim/some.py.",
+            ProofKind.QUOTED_LINE,
+            "torch/optim/some.py",
+        ),
         ("I am not sure, but I think `scale_loss` in trainer.py is wrong.", ProofKind.VALUE, "trainer.py"),
     ],
 )
@@ -42,6 +55,8 @@ def test_a_supposed_cause_has_a_proof(text: str, proof: ProofKind, place: str) -
     "text",
     [
         "The loss of `Some-7B` is NaN.",
+        "I found that `fit` does not update the weights.",
+        "I traced it to line 4 of loop.py, where it hangs.",
         "I think the model is too small.",
         "Is `use_cache` the cause of it?",
         "I found little documentation of `fit`.",
@@ -63,3 +78,11 @@ def test_the_release_that_tells_whether_it_is_new() -> None:
     unknown = find_hypothesis(read_issue(f"# A question\n\n{text}\n"))
     assert unknown
     assert unknown.release == ""
+
+
+def test_a_check_has_the_names_of_the_report() -> None:
+    text = "I think `pack_rows` in data/rows.py makes wrong `row_ids`."
+    found = find_hypothesis(read_issue(f"# A question\n\n{text}\n"))
+    assert found
+    assert "'row_ids': row_ids" in found.check
+    assert "data/rows.py" in found.check

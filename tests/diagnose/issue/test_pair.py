@@ -17,6 +17,27 @@ def read(text: str, title: str = "A question", *, is_crash: bool = False) -> Pai
     ("text", "kind", "works", "fails"),
     [
         ("It works without packing.", PairKind.PART, "without packing", "with packing"),
+        ("With my own loader it is stable.", PairKind.LOADER, "with my own loader", "without it"),
+        (
+            "`a.wrap_model` gives NaN. With `b.wrap_model` itself there's no such problem.",
+            PairKind.FUNCTION,
+            "b.wrap_model",
+            "a.wrap_model",
+        ),
+        (
+            "With torch.backends.x = True instead, it works.",
+            PairKind.SETTING,
+            "with torch.backends.x = True",
+            "without",
+        ),
+        ("The last one fails, with checkpoint_90 it works.", PairKind.CHECKPOINT, "with checkpoint_90", ""),
+        (
+            "With a flat mesh it works, with a nested mesh it crashes.",
+            PairKind.PART,
+            "with a flat mesh",
+            "with a nested",
+        ),
+        ("Run with zero2 and with plain DDP it is worse with zero2.", PairKind.STAGE, "with plain DDP", "with zero2"),
         ("Without flash attention the loss is fine.", PairKind.PART, "without flash attention", "with flash attention"),
         ("Everything is ok when I am not using the fused kernel.", PairKind.PART, "without fused kernel", ""),
         ("The problem disappears after disabling dropout.", PairKind.PART, "without dropout", "with dropout"),
@@ -64,6 +85,8 @@ def test_two_sides(text: str, kind: PairKind, works: str, fails: str) -> None:
         "Multi-GPU training runs on one GPU.",
         "use_liger_kernel=False does not help, nothing works.",
         "The model works.",
+        "With a seed it does not work.",
+        "With this it works.",
     ],
 )
 def test_one_side_alone(text: str) -> None:

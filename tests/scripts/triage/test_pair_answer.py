@@ -82,7 +82,7 @@ def test_gradients_of_a_compiled_function_against_float64(current_python: Path, 
 
 
 def test_a_crash_needs_no_numbers() -> None:
-    for kind in PairKind:
+    for kind in (kind for kind in PairKind if not Pair(kind, "a", "b", Quantity.CRASH).is_named):
         _, check = pair_sections(Pair(kind, "a", "b", Quantity.CRASH), "")
         assert not check.is_code
 
@@ -94,3 +94,36 @@ def test_outputs_of_a_compiled_model_have_the_check_of_their_symptom() -> None:
 def test_stages_are_compared_by_whole_gradients() -> None:
     compile(lines(PairKind.STAGE, Quantity.VALUE), "check", "exec")
     assert "safe_get_full_grad" in lines(PairKind.STAGE, Quantity.VALUE)
+
+
+def test_two_loaders_are_compared_batch_by_batch(current_python: Path, tmp_path: Path) -> None:
+    after = "\nlook([b]); look([[b['ids'].double()]])"
+    first, second = run(current_python, tmp_path, lines(PairKind.LOADER, Quantity.MEMORY) + after)
+    assert first.startswith("[((2, 4), torch.float32, 'cpu', 1.0)]")
+    assert second.startswith("[((2, 4), torch.float64, 'cpu', 1.0)]")
+
+
+def test_two_functions_are_compared_by_what_they_return(current_python: Path, tmp_path: Path) -> None:
+    pair = Pair(PairKind.FUNCTION, "free.get_peft_model", "frozen.get_peft_model", Quantity.VALUE)
+    code = "\n".join(next(one for one in pair_sections(pair, "") if one.label == "check").bodies).replace("(...)", "()")
+    before = (
+        "free = SimpleNamespace(get_peft_model=Model)\n"
+        "frozen = SimpleNamespace(get_peft_model=lambda: Model().requires_grad_(False))\n"
+    )
+    (printed,) = run(current_python, tmp_path, before + code)
+    assert printed.startswith("[('layer.bias', (True, ")
+
+
+def test_a_setting_is_read_where_it_fails(current_python: Path, tmp_path: Path) -> None:
+    pair = Pair(PairKind.SETTING, "with torch.backends.cudnn.deterministic = True", "without it", Quantity.CRASH)
+    code = "\n".join(next(one for one in pair_sections(pair, "") if one.label == "check").bodies)
+    assert run(current_python, tmp_path, code) == ["False"]
+
+
+def test_two_checkpoints_are_compared_by_their_names(current_python: Path, tmp_path: Path) -> None:
+    before = (
+        "torch.save(model.state_dict(), 'works.pt')\n"
+        "torch.save({'_orig_mod.' + k: v for k, v in model.state_dict().items()}, 'fails.pt')\n"
+    )
+    (printed,) = run(current_python, tmp_path, before + lines(PairKind.CHECKPOINT, Quantity.CRASH))
+    assert printed.startswith("[('_orig_mod.layer.bias', None, (4,))")
