@@ -64,7 +64,7 @@ def facts_of(text: str) -> set[str]:
         ("A week ago it worked.", "worked-before"),
         ("It runs out of memory after the first evaluation.", "after-evaluation"),
         ("Only after loading a checkpoint it needs twice the memory.", "after-loading"),
-        ("Out of memory while the model is initialized.", "at-initialization"),
+        ("Out of memory while loading the model.", "at-initialization"),
         ("One of the GPUs is idle then.", "one-gpu-idle"),
         ("It always happens at the same step.", "same-step-each-time"),
         ("OOM while the model is loaded.", "at-initialization"),
