@@ -204,7 +204,11 @@ def _cublas(groups: Words, _: str) -> Words:
 def _image_tokens(groups: Words, _: str) -> Words:
     """Return what the text has more of, and `cuts` unless it has more tokens than features: truncation leaves fewer."""
     tokens, features = int(groups.get("tokens", "0")), int(groups.get("features", "0"))
-    return {"surplus": f"{tokens - features} more"} if tokens > features else {"cuts": "cuts"}
+    if tokens <= features:
+        return {"cuts": "cuts"}
+    times, rest = divmod(tokens, features) if features else (0, 1)
+    surplus = {"surplus": f"{tokens - features} more"}
+    return {**surplus, "times": f"{times} times {features}"} if not rest and times > 1 else surplus
 
 
 _INNER = {"OptimizedModule": "_orig_mod"}
@@ -232,7 +236,7 @@ DERIVATIONS: Mapping[str, Derivation] = {
     "dimension-out-of-range": Derivation(_dimension, ("dimensions",)),
     "dtype-mismatch": Derivation(_dtypes, ("half", "double")),
     "expand-size": Derivation(_expand, ("limit",)),
-    "image-tokens": Derivation(_image_tokens, ("surplus", "cuts")),
+    "image-tokens": Derivation(_image_tokens, ("surplus", "times", "cuts")),
     "inplace-modified": Derivation(_inplace, ("changes", "weight")),
     "input-weight-type": Derivation(_input_type, ("model_on_cpu", "input_on_cpu", "dtypes_differ")),
     "invalid-gradient": Derivation(_invalid_gradient, ("own",)),

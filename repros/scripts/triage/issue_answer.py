@@ -87,6 +87,13 @@ def complete_issue(answer: Answer, document: Document, report: Report, readers: 
     elif not answer.repro_id:
         answer = _with_own_evidence(answer, report)
     sections = list(answer.sections)
+    if (
+        not is_known
+        and answer.certainty is not Certainty.UNKNOWN
+        and not any(one.label == "computed" for one in sections)
+    ):
+        after = sum(section.label in _FIRST for section in sections)
+        sections[after:after] = computed_section(report)
     if change and not answer.repro_id:  # what changed excludes most other causes
         after = sum(section.label in _FIRST for section in sections)
         sections[after:after] = change.sections(readers.repros)

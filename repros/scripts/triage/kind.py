@@ -30,7 +30,8 @@ _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _HEADING = re.compile(r"^ {0,3}#{1,6} \S", re.MULTILINE)
 _FEWEST_HEADINGS = 2
 _TITLE = re.compile(
-    r"\A\s*# \S[^\n]*\n(?:\s*\n|(?:[^\n#]*\n){0,2}?[^\n#]*\w['\u2019\w,`*.)-]*(?: [(`\"'*]?[A-Za-z][\w'\u2019,`*.)-]*){3})"
+    r"\A\s*# \S[^\n]*\n(?:\s*\n|(?:[^\n#]*\n){0,2}?"
+    r"[^\n#]*\w['\u2019\w,`*.)-]*(?: [(`\"'*]?[A-Za-z][\w'\u2019,`*.)-]*){3})"
 )
 """A title, and an empty line or a sentence below it, which no log begins with."""
 _PIN = re.compile(r"^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]*\])?\s*(?:[=~]=|>=)\s*\d", re.MULTILINE)

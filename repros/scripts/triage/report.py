@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from repros.diagnose.issue import Issue, read_issue
+from repros.diagnose.issue.arithmetic import find_arithmetic
 from repros.diagnose.issue.conditions import Conditions, contradicts, read_conditions
 from repros.diagnose.issue.crash import Crash, find_crash, is_of_result, says_crash
 from repros.diagnose.issue.facts import HasFact, Weighed, fact_for_left_alone, fact_reader, weigh
@@ -102,8 +103,8 @@ class Report:
 
     @cached_property
     def settings(self) -> list[Finding]:
-        """What its commands and settings say."""
-        return find_contradictions(self.issue, self.text)
+        """What its commands and settings say, and what follows from its numbers."""
+        return [*find_contradictions(self.issue, self.text), *find_arithmetic(self.issue, self.text)]
 
     @property
     def decided(self) -> Finding | None:
@@ -129,7 +130,9 @@ class Report:
     @cached_property
     def has_fact(self) -> HasFact:
         """The function that says whether it states a fact, by its name."""
-        return fact_reader(self.issue, self.text, lambda: frozenset(finding.name for finding in self.numbers))
+        return fact_reader(
+            self.issue, self.text, lambda: frozenset(finding.name for finding in (*self.numbers, *self.settings))
+        )
 
     def weigh(self, symptom: Symptom) -> Weighed:
         """Return the causes of a symptom that the report leaves, and those that it excludes.
