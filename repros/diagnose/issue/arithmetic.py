@@ -150,8 +150,8 @@ def _of_rate(text: str) -> Iterator[Finding]:
     if rates and 0 < max(rates) <= _TINY:
         yield Finding(
             "rate-tiny",
-            text=f"the learning rate is {max(rates):g}: with Adam a step moves a weight by about this at most, so a short"
-            " run can neither diverge nor learn by it",
+            text=f"the learning rate is {max(rates):g}: with Adam a step moves a weight by about this at most, so a"
+            " short run can neither diverge nor learn by it",
         )
 
 
@@ -221,8 +221,8 @@ def _of_gradient(text: str) -> Iterator[Finding]:
     later = "; the 0.0 behind it is such a NaN, printed as 0" if hidden else ""
     yield Finding(
         "gradient-first",
-        text=f"where the norm is NaN first, the printed loss is finite ({pairs[at][0]:g}): the backward pass made the NaN,"
-        f" unless the Trainer's logging_nan_inf_filter has left a loss of NaN out of the printed mean{later}",
+        text=f"where the norm is NaN first, the printed loss is finite ({pairs[at][0]:g}): the backward pass made the"
+        f" NaN, unless the Trainer's logging_nan_inf_filter has left a loss of NaN out of the printed mean{later}",
     )
 
 
@@ -235,7 +235,7 @@ def _of_perplexity(text: str) -> Iterator[Finding]:
     said = (
         f"the perplexity {stated:g} is exp({loss['value']}): the same number as the loss"
         if same
-        else f"exp({loss['value']}) is {computed:.4g}, and the stated perplexity is {stated:g}: it is of other tokens or"
-        " a mean of exponentials"
+        else f"exp({loss['value']}) is {computed:.4g}, and the stated perplexity is {stated:g}: it is of other tokens"
+        " or a mean of exponentials"
     )
     yield Finding("perplexity", text=said)

@@ -75,7 +75,7 @@ class Weighed:
 
 
 def is_denied(text: str, start: int) -> bool:
-    """Return whether the words right in front of a place of a text negate what stands there."""
+    """Return whether the words right in front of a place of a text negate the words there."""
     return bool(_NEGATION.search(text[max(start - _LONGEST_NEGATION, 0) : start]))
 
 
