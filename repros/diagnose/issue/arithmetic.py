@@ -232,10 +232,10 @@ def _of_perplexity(text: str) -> Iterator[Finding]:
         return
     stated, computed = float(perplexity["value"]), math.exp(float(loss["value"]))
     same = abs(stated - computed) < max(0.02 * computed, 0.01)
-    said = (
+    text = (
         f"the perplexity {stated:g} is exp({loss['value']}): the same number as the loss"
         if same
         else f"exp({loss['value']}) is {computed:.4g}, and the stated perplexity is {stated:g}: it is of other tokens"
         " or a mean of exponentials"
     )
-    yield Finding("perplexity", text=said)
+    yield Finding("perplexity", text=text)
