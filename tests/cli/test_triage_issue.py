@@ -285,3 +285,23 @@ def test_no_value_is_to_be_printed_where_a_program_hangs(repros: Command, here: 
     found = answer(repros, here, text)
     assert "v.dtype" not in str(found)
     assert "missing" not in found["sections"]
+
+
+def test_a_later_patch_release_is_the_first_to_try(repros: Command, here: Path) -> None:
+    text = "# Local data are not found\n\nAfter the upgrade of datasets from 3.3.2 to 3.4.0 my folder is not read.\n"
+    found = answer(repros, here, text)
+    assert found["sections"]["begins"][0].startswith("datasets 3.4.1 is a later patch release")
+    known = answer(repros, here, f"{text}\nIt is the same with datasets 3.4.1.\n")
+    assert "patch" not in str(known["sections"]["begins"])
+
+
+def test_a_program_that_worked_until_a_day_is_tried_with_the_packages_of_that_day(repros: Command, here: Path) -> None:
+    text = "# The model does not learn\n\nThe same code worked on 2025-02-24. Now the loss stays at 2.\n"
+    found = answer(repros, here, text)
+    assert "--exclude-newer 2025-02-24" in found["sections"]["begins"][0]
+
+
+def test_stated_numbers_are_shown_with_an_error(repros: Command, here: Path) -> None:
+    text = "# No memory\n\nWe train a LoRA. trainable params: 1,361,753,856 of 5,661,833,328\n\n"
+    found = answer(repros, here, f"{text}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.56 GiB.\n")
+    assert "24%" in found["sections"]["computed"][0]

@@ -72,12 +72,15 @@ WORDS = (
     "api_pin",
     "api_instead",
     "api_stated",
+    "api_mixed",
 )
 """The words that :func:`change_words` may add."""
 
 
 def change_words(words: Words, log: Log) -> Words:
-    """Return the words for an error about a missing name; none if no table has it or the stated release has it.
+    """Return the words for an error about a missing name; none if no table has it.
+
+    A release that has the name of a module, by its own files, is `api_mixed`: then the import reads other files.
 
     Args:
         words: the groups of the message: `name` with `class`, `call` or `module`.
@@ -91,6 +94,8 @@ def change_words(words: Words, log: Log) -> Words:
     for one in found:
         releases = [_version(text) for text in stated.get(one.package, ())][:1]
         if any(release is not None and not one.is_missing_in(release) for release in releases):
+            if one.owner == words.get("module"):
+                return {"api_mixed": f"{one.package} {releases[0]}"}
             continue
         release = releases[0] if releases else None
         return _words_of(one, release)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from repros.model.cache.snapshot import remember
 
@@ -41,6 +41,15 @@ def first_release(package: str, version: str) -> str:
 def last_release(package: str, version: str) -> str:
     """Return the last release that begins with a version, `4.8.5` for `4.8`; the version itself if none is listed."""
     return next(_beginning_with(_releases(package)[::-1], version), version)
+
+
+def is_version(text: str) -> bool:
+    """Return whether a text is a version."""
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def is_listed(package: str, version: str) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from packaging.version import Version
+
 from repros.diagnose.issue.changes import ReleaseChange, find_change
 from repros.diagnose.issue.known_changes import find_known_changes, stated_change
-from repros.diagnose.messages.release_lists import releases_between
+from repros.diagnose.messages.release_lists import is_listed, is_version, last_release, releases_between
 from repros.model import Repro
 from repros.model.affected import affected_text
 from repros.scripts.triage.answer import Section
@@ -67,6 +69,9 @@ class ReportedChange:
         texts = [*(f"{one.package} {one.release}: {one.text}: {one.fix}" for one in known), *texts][:_MOST_FAILURES]
         if not known:
             texts.insert(0, _stated(change))
+        stated = self.report.issue.versions.get(change.package, ())
+        if not known and not found and (patch := _later_patch(change, stated)):
+            texts.insert(0, f"{change.package} {patch} is a later patch release of the one that fails: try it first")
         yield Section("begins", tuple(texts), most_lines=4)
         if change.package in _SOURCES and _is_near(change):
             link = f"https://github.com/{_SOURCES[change.package].format(change.old, change.new)}"
@@ -86,6 +91,20 @@ class ReportedChange:
 
 def _is_near(change: ReleaseChange) -> bool:
     return bool(change.old and change.new) and not releases_between(change.package, change.old, change.new)
+
+
+def _later_patch(change: ReleaseChange, stated: Iterable[str]) -> str:
+    """Return the last patch release after a change, `3.4.1` for `3.4.0`; empty if there is none, or the report has it.
+
+    Args:
+        change: the change, of which the newer release fails.
+        stated: the releases of the package that the report states.
+    """
+    if not change.new:
+        return ""
+    newest = max(map(Version, (change.new, *filter(is_version, stated))))
+    last = last_release(change.package, ".".join(map(str, Version(change.new).release[:2])))
+    return last if is_listed(change.package, last) and Version(last) > newest else ""
 
 
 def _stated(change: ReleaseChange) -> str:

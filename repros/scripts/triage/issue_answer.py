@@ -15,6 +15,7 @@ from repros.diagnose.issue.issue import MESSAGE
 from repros.diagnose.issue.names import fit_names
 from repros.diagnose.issue.pair import PairKind, Quantity
 from repros.diagnose.issue.symptoms import ReportedSymptom, check_of, find_symptom, rank_by_words
+from repros.diagnose.issue.worked_until import find_worked_until
 from repros.engine.source import PROBLEMS
 from repros.model import Repro
 from repros.scripts.triage.answer import MOST_COMMANDS, Answer, Certainty, Section
@@ -94,6 +95,9 @@ def complete_issue(answer: Answer, document: Document, report: Report, readers: 
     ):
         after = sum(section.label in _FIRST for section in sections)
         sections[after:after] = computed_section(report)
+    if not is_known and change is None and (until := find_worked_until(issue)):
+        after = sum(section.label in _FIRST for section in sections)
+        sections.insert(after, Section("begins", (until.text,), most_lines=4))
     if change and not answer.repro_id:  # what changed excludes most other causes
         after = sum(section.label in _FIRST for section in sections)
         sections[after:after] = change.sections(readers.repros)

@@ -142,3 +142,13 @@ def test_a_replacement_is_of_a_name_that_went() -> None:
             gone = [owner for owners in rows for owner in owners.split()]
             assert gone, (package, name)
             assert all(owner == "*" or owner in gone for owner in owners), (package, name, owners, gone)
+
+
+def test_a_release_that_has_the_name_of_a_module_is_mixed_with_another() -> None:
+    message = "ImportError: cannot import name 'add_model_info_to_custom_pipelines' from 'transformers.utils'"
+    mixed = explained(f"transformers==4.49.0\n{message} (x/__init__.py)")
+    assert mixed.causes[0].is_likely
+    assert "transformers 4.49.0" in mixed.causes[0].cause.text
+    gone = explained(f"transformers==4.56.0\n{message} (x/__init__.py)")
+    assert "has removed" in gone.causes[0].cause.text
+    assert not any("two releases" in one.cause.text for one in gone.causes)
