@@ -1,8 +1,9 @@
 """Which cases of a test a run takes: a few of long tests, and with a seed a sample of tests for each script.
 
 A test for each script then runs for the scripts that have changed since the base of `tools/guards.py`, and for a tenth
-of the others; for all of them if its own folder or the folder that it tests has changed. The seed of `.ci/run` is the
-commit's hash, so that other scripts run at each commit. `--long` runs every case.
+of the others; for all of them if its own folder or the folder that it tests has changed. The few cases of a long test
+are evenly spread without a seed, and drawn with one. The seed of `.ci/run` is the commit's hash, so that other cases run
+at each commit. `--long` runs every case.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def left_out(items: Iterable[pytest.Item], seed: str | None, changed: Collection
 
     Args:
         items: all cases.
-        seed: what the choice of scripts depends on; None for all scripts.
+        seed: what the choice of cases depends on; None for all scripts, and always the same cases of long tests.
         changed: files that have changed, relative to the checkout; None if that is unknown, so that all scripts run.
     """
     tests: dict[str, list[pytest.Item]] = {}
@@ -35,7 +36,7 @@ def left_out(items: Iterable[pytest.Item], seed: str | None, changed: Collection
     found: set[pytest.Item] = set()
     for cases in tests.values():
         if marker := cases[0].get_closest_marker("long"):
-            found |= {*cases} - {*_spread(cases, marker.kwargs.get("keep", 0))}
+            found |= {*cases} - {*_few(cases, marker.kwargs.get("keep", 0), seed)}
         elif seed is not None and changed is not None and cases[0].get_closest_marker("of_each_script"):
             found |= {*cases} - {*_sample(cases, seed, changed)}
     return found
@@ -47,9 +48,11 @@ def find_changed() -> list[str] | None:
     return changed_files(base[0]) if base else None
 
 
-def _spread(cases: Sequence[pytest.Item], kept: int) -> list[pytest.Item]:
-    """Return as many cases as are kept, evenly spread."""
+def _few(cases: Sequence[pytest.Item], kept: int, seed: str | None) -> list[pytest.Item]:
+    """Return as many cases as are kept: drawn with the seed, or evenly spread."""
     kept = min(kept, len(cases))
+    if seed is not None:
+        return sorted(cases, key=lambda case: _draw(case, seed))[:kept]
     return [cases[(2 * place + 1) * len(cases) // (2 * kept)] for place in range(kept)]
 
 
@@ -61,7 +64,9 @@ def _sample(cases: Sequence[pytest.Item], seed: str, changed: Collection[str]) -
     if any(is_guarded(file, (test, *folders)) for file in changed):
         return cases
     names = {name for file in changed if file.startswith("repros/catalogue/") for name in _names(ROOT / file)}
-    return [case for case in cases if _is_drawn(case, seed) or any(name in case.nodeid.lower() for name in names)]
+    return [
+        case for case in cases if _draw(case, seed) % _PART == 0 or any(name in case.nodeid.lower() for name in names)
+    ]
 
 
 def _names(script: Path) -> set[str]:
@@ -72,5 +77,6 @@ def _names(script: Path) -> set[str]:
     return {name.lower() for name in (script.stem, *ids)}
 
 
-def _is_drawn(case: pytest.Item, seed: str) -> bool:
-    return int.from_bytes(blake2b(f"{seed} {case.nodeid}".encode()).digest(), "big") % _PART == 0
+def _draw(case: pytest.Item, seed: str) -> int:
+    """Return a number that is as if drawn at random, for each case and seed its own."""
+    return int.from_bytes(blake2b(f"{seed} {case.nodeid}".encode()).digest(), "big")

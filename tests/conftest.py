@@ -101,14 +101,27 @@ def current_python() -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm_python(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A program in the place of `current_python`, for scripts: torch is imported once (:mod:`warm`)."""
+def warm_with(current_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Path]]:
+    """Return a function that starts a program in the place of `current_python`, for scripts.
+
+    In it torch and other modules are imported, once for all scripts (:mod:`warm`).
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPROS_", "PYTHONPATH"))}
-    # The first optimizer imports torch._dynamo, which takes as long as torch itself.
-    modules = ("torch", "torch._dynamo")
-    folder = tmp_path_factory.mktemp("warm")
-    with warm.warm_python(current_python, folder, kept | {"OMP_NUM_THREADS": "1"}, *modules, options=("-I",)) as client:
-        yield client
+    environ = kept | {"OMP_NUM_THREADS": "1"}
+    with ExitStack() as servers:
+
+        def start(*modules: str) -> Path:
+            # The first optimizer imports torch._dynamo, which takes as long as torch itself.
+            names, folder = ("torch", "torch._dynamo", *modules), tmp_path_factory.mktemp("warm")
+            return servers.enter_context(warm.warm_python(current_python, folder, environ, *names, options=("-I",)))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def warm_python(warm_with: Callable[..., Path]) -> Path:
+    """A program in the place of `current_python`, for scripts: torch is imported once."""
+    return warm_with()
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def test_the_pages_show_the_kept_results() -> None:
     assert simulate_table.fill(page, simulate_table.every_program(LINES, CAUSES)) == page
 
 
-@pytest.mark.long(keep=1)  # of one process: ranks on simulated GPUs are cells, and test_cuda_place.py's
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("program", SHORT, ids=[program.name for program in SHORT])
 def test_a_short_one_prints_the_cpu_s_numbers(program: Program, current_python: Path, tmp_path: Path) -> None:

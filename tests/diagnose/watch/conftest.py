@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,22 @@ from tools.measure.watch_since import read_since
 SINCE = {toy: row for row in read_since() for toy in row.toys}
 
 version_on = functools.cache(version_of)
+
+LIBRARIES = {
+    "accelerate": "accelerate",
+    "datasets": "datasets",
+    "transformers": "transformers.trainer",
+}
+"""What programs import of libraries, which takes several times as long as all of a toy."""
+
+
+@pytest.fixture(scope="session")
+def library_python(current_python: Path, warm_with: Callable[..., Path]) -> Path:
+    """A program in the place of `current_python`, for scripts: the libraries it has are imported once."""
+    code = "import sys; from importlib.util import find_spec; print(*filter(find_spec, sys.argv[1:]))"
+    command = [current_python, "-c", code, *LIBRARIES]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return warm_with(*map(LIBRARIES.__getitem__, found))
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.diagnose.watch.watched import watch_by_command
+from tests.diagnose.watch.watched import watch
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("libraries")]
 
@@ -33,11 +33,10 @@ def libraries(current_python: Path) -> None:
 
 
 @pytest.mark.parametrize("script", NAMED)
-def test_each_failure_is_named(script: str, current_python: Path, tmp_path: Path) -> None:
-    assert sorted(watch_by_command(current_python, tmp_path, script, "failing")) == sorted(NAMED[script])
+def test_each_failure_is_named(script: str, library_python: Path, tmp_path: Path) -> None:
+    assert sorted(watch(library_python, tmp_path, script, "failing")) == sorted(NAMED[script])
 
 
-@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("script", NAMED)
-def test_what_is_nearly_the_same_is_not(script: str, current_python: Path, tmp_path: Path) -> None:
-    assert watch_by_command(current_python, tmp_path, script, "healthy") == []
+def test_what_is_nearly_the_same_is_not(script: str, library_python: Path, tmp_path: Path) -> None:
+    assert watch(library_python, tmp_path, script, "healthy") == []

@@ -31,7 +31,7 @@ def test_results_belong_to_listed_programs() -> None:
     assert {(line["source"], line["program"], line["command"]) for line in LINES} <= listed
 
 
-@pytest.mark.long(keep=1)  # of one process: healthy ranks under their launchers are test_new_user.py's
+@pytest.mark.long(keep=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("program", SHORT, ids=[program.name for program in SHORT])
 def test_a_short_one_gives_none(program: Program, current_python: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.diagnose.watch.watched import watch_by_command
+from tests.diagnose.watch.watched import watch
 
 pytestmark = pytest.mark.slow
 
@@ -31,12 +31,12 @@ def release(current_python: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in done.stdout.split(".")[:2])
 
 
-def test_each_failure_is_named(current_python: Path, release: tuple[int, ...], tmp_path: Path) -> None:
+def test_each_failure_is_named(library_python: Path, release: tuple[int, ...], tmp_path: Path) -> None:
     lacking = {name for name, since in SINCE.items() if release < tuple(map(int, since.split(".")))}
-    found = watch_by_command(current_python, tmp_path, "hugging_face.py", "failing")
+    found = watch(library_python, tmp_path, "hugging_face.py", "failing")
     assert sorted(found) == sorted(NAMED - lacking)
 
 
 @pytest.mark.usefixtures("release")
-def test_what_is_nearly_the_same_is_not(current_python: Path, tmp_path: Path) -> None:
-    assert watch_by_command(current_python, tmp_path, "hugging_face.py", "healthy") == []
+def test_what_is_nearly_the_same_is_not(library_python: Path, tmp_path: Path) -> None:
+    assert watch(library_python, tmp_path, "hugging_face.py", "healthy") == []

@@ -36,7 +36,7 @@ def watch(python: Path, *command: str) -> tuple[int, str]:
     return done.returncode, re.sub(r"has [\d.e-]+", "has X", said.replace(f"{PROGRAMS}{os.sep}", ""))
 
 
-@pytest.mark.long(keep=1)  # of accelerate, since the GAN's launcher is torchrun
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "launcher",
     [
@@ -54,7 +54,7 @@ def test_a_plain_loop_that_calls_ddp_module(launcher: tuple[str, ...], current_p
     assert re.search(r"\b1 .*\b3 .*: RPR-0017$", said.splitlines()[-1]), said
 
 
-@pytest.mark.long(keep=1)  # forked ranks: those that are spawned are test_incode.py's
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_fork", "ddp_spawn"])
 def test_a_student_in_fabric_that_is_called_past_its_wrapper(strategy: str, current_python: Path) -> None:
     code, said = watch(current_python, "python", str(PROGRAMS / "distil.py"), "bypassed", strategy)

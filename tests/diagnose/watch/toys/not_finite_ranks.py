@@ -52,4 +52,5 @@ def run(rank, name, folder):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        torch.multiprocessing.spawn(run, (sys.argv[1], place), 2)
+        start = "spawn" if CUDA else "fork"
+        torch.multiprocessing.start_processes(run, (sys.argv[1], place), 2, start_method=start)
