@@ -2,8 +2,8 @@
 
 A test for each script then runs for the scripts that have changed since the base of `tools/guards.py`, and for a tenth
 of the others; for all of them if its own folder or the folder that it tests has changed. The few cases of a long test
-are evenly spread without a seed, and drawn with one. The seed of `.ci/run` is the commit's hash: other cases run at each
-commit. `--long` runs every case.
+are evenly spread without a seed, and drawn with one. The seed of `.ci/run` is the commit's hash, so that other cases
+run at each commit. `--long` runs every case.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from repros.diagnose.messages import Explanation, MessageFamily, explain, load_f
 from repros.diagnose.messages.api_changes import WORDS
 from repros.diagnose.messages.derived import DERIVATIONS
 from repros.diagnose.messages.family import required_literal
-from tests.diagnose.messages.family_logs import FamilyLog, read_logs
+from tests.diagnose.messages.family_logs import read_logs
 
 FAMILIES = load_families()
 LOGS = read_logs()
@@ -31,14 +31,13 @@ def test_a_family_has_a_name_of_its_own() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_a_family_explains_a_public_message(family: MessageFamily) -> None:
-    assert any(log.family == family.name for log in LOGS)
+def test_each_family_explains_a_public_message() -> None:
+    assert {family.name for family in FAMILIES} - {log.family for log in LOGS} == set()
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_each_fact_has_a_word_of_the_message(family: MessageFamily) -> None:
-    assert all("{" in fact for fact in family.facts)  # else it is shown for the messages of all patterns
+def test_each_fact_has_a_word_of_the_message() -> None:
+    # Else it is shown for the messages of all patterns.
+    assert [(family.name, fact) for family in FAMILIES for fact in family.facts if "{" not in fact] == []
 
 
 def test_families_explain_a_public_messages_that_they_were_not_written_from() -> None:
@@ -46,36 +45,36 @@ def test_families_explain_a_public_messages_that_they_were_not_written_from() ->
     assert len(unseen) >= 25
 
 
-@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.source.removeprefix("https://github.com/"))
-def test_a_public_message_is_explained_by_its_family(log: FamilyLog) -> None:
-    assert [explanation.family.name for explanation in explained(log.message) if explanation.family] == [log.family]
+def test_each_public_message_is_explained_by_its_family_alone() -> None:
+    found = [[one.family.name for one in explained(log.message) if one.family] for log in LOGS]
+    wrong = [(log.source, names) for log, names in zip(LOGS, found, strict=True) if names != [log.family]]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.source.removeprefix("https://github.com/"))
-def test_the_literal_of_a_pattern_is_in_every_message_of_it(log: FamilyLog) -> None:
-    family = next(family for family in FAMILIES if family.name == log.family)
-    found = [
-        literal
-        for pattern, literal in zip(family.patterns, family.literals, strict=True)
-        if re.search(pattern, log.message)
-    ]
-    assert found
-    assert all(literal in log.message for literal in found)
+def test_the_literal_of_a_pattern_is_in_every_message_of_it() -> None:
+    families = {family.name: family for family in FAMILIES}
+    for log in LOGS:
+        pairs = zip(families[log.family].patterns, families[log.family].literals, strict=True)
+        found = [literal for pattern, literal in pairs if re.search(pattern, log.message)]
+        assert found, log.source
+        assert [literal for literal in found if literal not in log.message] == [], log.source
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_every_pattern_has_a_literal(family: MessageFamily) -> None:
-    assert all(len(literal) >= 6 for literal in family.literals), family.literals  # else each log compiles the pattern
+def test_every_pattern_has_a_literal() -> None:
+    # Else each log compiles the pattern.
+    short = [(family.name, literal) for family in FAMILIES for literal in family.literals if len(literal) < 6]
+    assert short == []
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_a_text_has_only_words_of_its_family(family: MessageFamily) -> None:
-    patterns = (*family.patterns, *family.log)
-    derived = DERIVATIONS[family.name].words if family.name in DERIVATIONS else ()
-    changed = WORDS if family.area == "names" else ()
-    groups = {"script", *derived, *changed}.union(*(re.compile(text).groupindex for text in patterns))
-    assert {name for text in texts(family) for _, name, _, _ in Formatter().parse(text) if name is not None} <= groups
-    assert {cause.when for cause in family.causes} <= {"", *groups}
+def test_a_text_has_only_words_of_its_family() -> None:
+    for family in FAMILIES:
+        patterns = (*family.patterns, *family.log)
+        derived = DERIVATIONS[family.name].words if family.name in DERIVATIONS else ()
+        changed = WORDS if family.area == "names" else ()
+        groups = {"script", *derived, *changed}.union(*(re.compile(text).groupindex for text in patterns))
+        words = {name for text in texts(family) for _, name, _, _ in Formatter().parse(text) if name is not None}
+        assert words - groups == set(), family.name
+        assert {cause.when for cause in family.causes} - {"", *groups} == set(), family.name
 
 
 def test_a_derivation_is_for_a_family() -> None:
@@ -88,9 +87,8 @@ def texts(family: MessageFamily) -> Iterator[str]:
         yield from (cause.text, cause.fix, cause.check)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_each_cause_is_from_a_public_thread(family: MessageFamily) -> None:
-    assert all(cause.threads for cause in family.causes), [cause.text for cause in family.causes if not cause.threads]
+def test_each_cause_is_from_a_public_thread() -> None:
+    assert [(family.name, cause.text) for family in FAMILIES for cause in family.causes if not cause.threads] == []
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,10 @@ def test_a_file_is_recognised_by_its_content(name: str, kind: InputKind, tmp_pat
         assert kind_of_text(file.read_bytes()) is kind
 
 
-@pytest.mark.parametrize("log", sorted(GOLDEN.glob("*.log")), ids=lambda log: log.stem)
-def test_a_log_is_a_log(log: Path) -> None:
-    assert kind_of_text(log.read_bytes()) is InputKind.LOG
+def test_every_golden_log_is_a_log() -> None:
+    logs = sorted(GOLDEN.glob("*.log"))
+    assert logs
+    assert [log.stem for log in logs if kind_of_text(log.read_bytes()) is not InputKind.LOG] == []
 
 
 @pytest.mark.parametrize("script", sorted(CATALOGUE.rglob("*.py"))[::20], ids=lambda script: script.stem)
