@@ -10,7 +10,7 @@
 #include "runtime/pinned.h"
 #include "torch_versions.h"
 
-#include <torch/library.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <string>
 
@@ -23,15 +23,13 @@ namespace {
 void register_layout(Registrar& registrar, c10::DispatchKey cpu, c10::DispatchKey cuda) {
   for_each_operator([&](const c10::OperatorHandle& op, const std::string& name) {
     if (op.hasKernelForDispatchKey(cpu) || op.hasKernelForDispatchKey(cuda)) {
-      registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+      registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&run_on_host>());
     }
   });
 }
 
-}  // namespace
-
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
-  Registrar registrar(library, c10::DispatchKey::CUDA);
+void register_dense() {
+  Registrar registrar(c10::DispatchKey::CUDA);
   pinned::register_kernels(registrar);
   convolution::register_kernels(registrar);
   ctc_loss::register_kernels(registrar);
@@ -56,58 +54,62 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   composites::register_remaining_kernels(registrar);
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradCUDA, library) {
-  Registrar registrar(library, c10::DispatchKey::AutogradCUDA);
+void register_autograd() {
+  Registrar registrar(c10::DispatchKey::AutogradCUDA);
   cudnn_layers::register_kernels(registrar);
   gpu_only::register_autograd_kernels(registrar);
   hardcoded_device_types::register_autograd_kernels(registrar);
 }
 
-TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
-  Registrar registrar(library, c10::DispatchKey::Conjugate);
+void register_conjugate() {
+  Registrar registrar(c10::DispatchKey::Conjugate);
   minimal::register_lazy_kernels(registrar);
 }
 
-TORCH_LIBRARY_IMPL(aten, Negative, library) {
-  Registrar registrar(library, c10::DispatchKey::Negative);
+void register_negative() {
+  Registrar registrar(c10::DispatchKey::Negative);
   minimal::register_lazy_kernels(registrar);
 }
 
-TORCH_LIBRARY_IMPL(aten, SparseCUDA, library) {
-  Registrar registrar(library, c10::DispatchKey::SparseCUDA);
+void register_sparse() {
+  Registrar registrar(c10::DispatchKey::SparseCUDA);
   register_layout(registrar, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparseCUDA);
 }
 
-TORCH_LIBRARY_IMPL(aten, NestedTensorCUDA, library) {
-  Registrar registrar(library, c10::DispatchKey::NestedTensorCUDA);
+void register_nested() {
+  Registrar registrar(c10::DispatchKey::NestedTensorCUDA);
   register_layout(registrar, c10::DispatchKey::NestedTensorCPU, c10::DispatchKey::NestedTensorCUDA);
 }
 
-TORCH_LIBRARY_IMPL(aten, QuantizedCUDA, library) {
-  Registrar registrar(library, c10::DispatchKey::QuantizedCUDA);
+void register_quantized() {
+  Registrar registrar(c10::DispatchKey::QuantizedCUDA);
   quantized_operators::register_kernels(registrar);
 }
 
-// All other operators.
-
-TORCH_LIBRARY_IMPL(_, CUDA, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-}
-
-TORCH_LIBRARY_IMPL(_, SparseCUDA, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-}
-
-TORCH_LIBRARY_IMPL(_, NestedTensorCUDA, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
-}
-
-// Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback for
-// this device (2.1 and 2.2 do not, 2.13 does); registering a second one raises, so check first.
-TORCH_LIBRARY_IMPL(_, AutogradCUDA, library) {
+// The kernels of all other operators.
+void register_fallbacks() {
+  for (const auto key : {c10::DispatchKey::CUDA, c10::DispatchKey::SparseCUDA, c10::DispatchKey::NestedTensorCUDA}) {
+    Registrar(key).fallback(c10::KernelFunction::makeFromBoxedFunction<&run_on_host>());
+  }
+  // Operators without a derivative (c10d::allreduce_) must pass through autograd. Early versions register no fallback
+  // for this device (2.1 and 2.2 do not, 2.13 does); registering a second one raises, so check first.
   if (!c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::AutogradCUDA)) {
-    library.fallback(torch::CppFunction::makeFallthrough());
+    Registrar(c10::DispatchKey::AutogradCUDA).fallback(c10::KernelFunction::makeFallthrough());
   }
 }
+
+const bool registered = [] {
+  register_dense();
+  register_autograd();
+  register_conjugate();
+  register_negative();
+  register_sparse();
+  register_nested();
+  register_quantized();
+  register_fallbacks();
+  return true;
+}();
+
+}  // namespace
 
 }  // namespace sim::registrations

@@ -11,7 +11,7 @@
 #include "runtime/memory.h"
 #include "torch_versions.h"
 
-#include <torch/library.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
 #include <cstring>
@@ -55,7 +55,7 @@ void run_structured(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
 
 namespace {
 
-using Kernel = torch::CppFunction;
+using Kernel = c10::KernelFunction;
 
 // CUDA has a kernel for each; the CPU's may be the composite one.
 bool is_foreach(const c10::OperatorHandle& op) {

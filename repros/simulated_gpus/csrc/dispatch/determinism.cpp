@@ -12,9 +12,11 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/native/TensorFactories.h>
 
+#include <iterator>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace sim::determinism {
 
@@ -70,52 +72,55 @@ struct Alert {
   Condition condition = &always;
 };
 
-const std::unordered_map<std::string, Alert>& alerts() {
-  static const std::unordered_map<std::string, Alert> all{
-      {"aten::_adaptive_avg_pool2d_backward", {"adaptive_avg_pool2d_backward_cuda"}},
-      {"aten::_adaptive_avg_pool3d_backward", {"adaptive_avg_pool3d_backward_cuda"}},
-      {"aten::_ctc_loss_backward", {"ctc_loss_backward_gpu"}},
-      {"aten::_embedding_bag_backward", {"embedding_bag_backward_cuda_max", &is_maximum}},
-      {"aten::_embedding_bag_dense_backward", {"embedding_bag_backward_cuda_max", &is_maximum}},
-      {"aten::_upsample_bicubic2d_aa_backward", {"upsample_bicubic2d_aa_backward_out_cuda"}},
-      {"aten::_upsample_bilinear2d_aa_backward", {"upsample_bilinear2d_aa_backward_out_cuda"}},
-      {"aten::adaptive_max_pool2d_backward", {"adaptive_max_pool2d_backward_cuda"}},
-      {"aten::avg_pool3d_backward", {"avg_pool3d_backward_cuda"}},
-      {"aten::bincount", {"_bincount_cuda", &is_weighted}},
+// Constants: for a map's initializer list the compiler makes code that constructs and destroys each name.
+constexpr std::pair<const char*, Alert> kAlerts[] = {
+    {"aten::_adaptive_avg_pool2d_backward", {"adaptive_avg_pool2d_backward_cuda"}},
+    {"aten::_adaptive_avg_pool3d_backward", {"adaptive_avg_pool3d_backward_cuda"}},
+    {"aten::_ctc_loss_backward", {"ctc_loss_backward_gpu"}},
+    {"aten::_embedding_bag_backward", {"embedding_bag_backward_cuda_max", &is_maximum}},
+    {"aten::_embedding_bag_dense_backward", {"embedding_bag_backward_cuda_max", &is_maximum}},
+    {"aten::_upsample_bicubic2d_aa_backward", {"upsample_bicubic2d_aa_backward_out_cuda"}},
+    {"aten::_upsample_bilinear2d_aa_backward", {"upsample_bilinear2d_aa_backward_out_cuda"}},
+    {"aten::adaptive_max_pool2d_backward", {"adaptive_max_pool2d_backward_cuda"}},
+    {"aten::avg_pool3d_backward", {"avg_pool3d_backward_cuda"}},
+    {"aten::bincount", {"_bincount_cuda", &is_weighted}},
 #if !SIM_TORCH_AT_LEAST(2, 15)
-      {"aten::cumsum", {"cumsum_cuda_kernel", &has_fractions}},
-      {"aten::cumsum_", {"cumsum_cuda_kernel", &has_fractions}},
+    {"aten::cumsum", {"cumsum_cuda_kernel", &has_fractions}},
+    {"aten::cumsum_", {"cumsum_cuda_kernel", &has_fractions}},
 #endif
-      {"aten::fractional_max_pool2d_backward", {"fractional_max_pool2d_backward_cuda"}},
-      {"aten::fractional_max_pool3d_backward", {"fractional_max_pool3d_backward_cuda"}},
-      {"aten::grid_sampler_2d_backward", {"grid_sampler_2d_backward_cuda"}},
-      {"aten::grid_sampler_3d_backward", {"grid_sampler_3d_backward_cuda"}},
-      {"aten::histc", {"_histc_cuda"}},
-      {"aten::index_reduce", {"index_reduce_cuda"}},
-      {"aten::index_reduce_", {"index_reduce_cuda"}},
+    {"aten::fractional_max_pool2d_backward", {"fractional_max_pool2d_backward_cuda"}},
+    {"aten::fractional_max_pool3d_backward", {"fractional_max_pool3d_backward_cuda"}},
+    {"aten::grid_sampler_2d_backward", {"grid_sampler_2d_backward_cuda"}},
+    {"aten::grid_sampler_3d_backward", {"grid_sampler_3d_backward_cuda"}},
+    {"aten::histc", {"_histc_cuda"}},
+    {"aten::index_reduce", {"index_reduce_cuda"}},
+    {"aten::index_reduce_", {"index_reduce_cuda"}},
 #if !SIM_TORCH_AT_LEAST(2, 10)
-      {"aten::kthvalue", {"kthvalue CUDA"}},
+    {"aten::kthvalue", {"kthvalue CUDA"}},
 #endif
 #if !SIM_TORCH_AT_LEAST(2, 13)
-      {"aten::max_pool3d_with_indices_backward", {"max_pool3d_with_indices_backward_cuda"}},
+    {"aten::max_pool3d_with_indices_backward", {"max_pool3d_with_indices_backward_cuda"}},
 #endif
-      {"aten::median", {"median CUDA with indices output", &has_dimension}},
-      {"aten::nanmedian", {"median CUDA with indices output", &has_dimension}},
-      {"aten::nll_loss2d_forward", {"nll_loss2d_forward_out_cuda_template", &is_reduced}},
-      {"aten::put_", {"put_", &is_accumulated}},  // without, the CPU's kernel raises it, too
-      {"aten::reflection_pad1d_backward", {"reflection_pad1d_backward_out_cuda"}},
-      {"aten::reflection_pad2d_backward", {"reflection_pad2d_backward_cuda"}},
-      {"aten::reflection_pad3d_backward", {"reflection_pad3d_backward_out_cuda"}},
-      {"aten::replication_pad1d_backward", {"replication_pad1d_backward_cuda"}},
-      {"aten::replication_pad2d_backward", {"replication_pad2d_backward_cuda"}},
-      {"aten::replication_pad3d_backward", {"replication_pad3d_backward_cuda"}},
-      {"aten::scatter_reduce", {"scatter_reduce_cuda_prod_", &is_product}},
-      {"aten::scatter_reduce_", {"scatter_reduce_cuda_prod_", &is_product}},
-      {"aten::upsample_bicubic2d_backward", {"upsample_bicubic2d_backward_out_cuda"}},
-      {"aten::upsample_bilinear2d_backward", {"upsample_bilinear2d_backward_out_cuda"}},
-      {"aten::upsample_linear1d_backward", {"upsample_linear1d_backward_out_cuda"}},
-      {"aten::upsample_trilinear3d_backward", {"upsample_trilinear3d_backward_out_cuda"}},
-  };
+    {"aten::median", {"median CUDA with indices output", &has_dimension}},
+    {"aten::nanmedian", {"median CUDA with indices output", &has_dimension}},
+    {"aten::nll_loss2d_forward", {"nll_loss2d_forward_out_cuda_template", &is_reduced}},
+    {"aten::put_", {"put_", &is_accumulated}},  // without, the CPU's kernel raises it, too
+    {"aten::reflection_pad1d_backward", {"reflection_pad1d_backward_out_cuda"}},
+    {"aten::reflection_pad2d_backward", {"reflection_pad2d_backward_cuda"}},
+    {"aten::reflection_pad3d_backward", {"reflection_pad3d_backward_out_cuda"}},
+    {"aten::replication_pad1d_backward", {"replication_pad1d_backward_cuda"}},
+    {"aten::replication_pad2d_backward", {"replication_pad2d_backward_cuda"}},
+    {"aten::replication_pad3d_backward", {"replication_pad3d_backward_cuda"}},
+    {"aten::scatter_reduce", {"scatter_reduce_cuda_prod_", &is_product}},
+    {"aten::scatter_reduce_", {"scatter_reduce_cuda_prod_", &is_product}},
+    {"aten::upsample_bicubic2d_backward", {"upsample_bicubic2d_backward_out_cuda"}},
+    {"aten::upsample_bilinear2d_backward", {"upsample_bilinear2d_backward_out_cuda"}},
+    {"aten::upsample_linear1d_backward", {"upsample_linear1d_backward_out_cuda"}},
+    {"aten::upsample_trilinear3d_backward", {"upsample_trilinear3d_backward_out_cuda"}},
+};
+
+const std::unordered_map<std::string, Alert>& alerts() {
+  static const std::unordered_map<std::string, Alert> all(std::begin(kAlerts), std::end(kAlerts));
   return all;
 }
 

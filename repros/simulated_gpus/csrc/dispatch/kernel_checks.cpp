@@ -15,8 +15,10 @@
 
 #include <ATen/Context.h>
 
+#include <iterator>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace sim::kernel_checks {
 
@@ -176,48 +178,51 @@ Placement check_median(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IVa
 }
 #endif
 
+// Constants: for a map's initializer list the compiler makes code that constructs and destroys each name.
+constexpr std::pair<const char*, PlacementCheck> kChecks[] = {
+    {"aten::masked_fill_.Scalar", &check_masked_fill},
+    {"aten::masked_fill_.Tensor", &check_masked_fill},
+    {"aten::_index_put_impl_", &check_index_put},
+    {"aten::index_fill_.int_Scalar", &check_index_fill},
+    {"aten::index_fill_.int_Tensor", &check_index_fill},
+    {"aten::fill_.Tensor", &check_first},
+    {"aten::copy_", &check_first},
+    {"aten::copy_sparse_to_sparse_", &check_first},
+    {"aten::_nested_view_from_buffer", &check_first},
+    {"aten::where.self", &check_where},
+    {"aten::where.self_out", &check_where},
+    {"aten::bernoulli.out", &check_bernoulli_out},
+    {"aten::bernoulli_.Tensor", &check_first},
+    {"aten::searchsorted.Tensor", &check_searchsorted},
+    {"aten::searchsorted.Tensor_out", &check_searchsorted},
+    {"aten::searchsorted.Scalar", &check_searchsorted},
+    {"aten::searchsorted.Scalar_out", &check_searchsorted},
+    {"aten::native_batch_norm", &check_batch_norm},
+    {"aten::poisson", &check_poisson},
+    {"aten::linalg_lstsq", &check_lstsq},
+    {"aten::linalg_lstsq.out", &check_lstsq},
+#if !SIM_TORCH_AT_LEAST(2, 6)
+    {"aten::sort.stable", &check_sort},
+    {"aten::sort.values_stable", &check_sort},
+    {"aten::argsort.stable", &check_sort},
+    {"aten::median", &check_sort},
+    {"aten::nanmedian", &check_sort},
+#endif
+#if !SIM_TORCH_AT_LEAST(2, 3)
+    {"aten::median.dim", &check_median},
+    {"aten::median.dim_values", &check_median},
+    {"aten::nanmedian.dim", &check_median},
+    {"aten::nanmedian.dim_values", &check_median},
+#endif
+    {"aten::set_.source_Tensor", &check_set},
+    {"aten::set_.source_Storage", &check_set},
+    {"aten::set_.source_Storage_storage_offset", &check_set},
+};
+
 }  // namespace
 
 PlacementCheck kernel_check(const std::string& name) {
-  static const std::unordered_map<std::string, PlacementCheck> checks{
-      {"aten::masked_fill_.Scalar", &check_masked_fill},
-      {"aten::masked_fill_.Tensor", &check_masked_fill},
-      {"aten::_index_put_impl_", &check_index_put},
-      {"aten::index_fill_.int_Scalar", &check_index_fill},
-      {"aten::index_fill_.int_Tensor", &check_index_fill},
-      {"aten::fill_.Tensor", &check_first},
-      {"aten::copy_", &check_first},
-      {"aten::copy_sparse_to_sparse_", &check_first},
-      {"aten::_nested_view_from_buffer", &check_first},
-      {"aten::where.self", &check_where},
-      {"aten::where.self_out", &check_where},
-      {"aten::bernoulli.out", &check_bernoulli_out},
-      {"aten::bernoulli_.Tensor", &check_first},
-      {"aten::searchsorted.Tensor", &check_searchsorted},
-      {"aten::searchsorted.Tensor_out", &check_searchsorted},
-      {"aten::searchsorted.Scalar", &check_searchsorted},
-      {"aten::searchsorted.Scalar_out", &check_searchsorted},
-      {"aten::native_batch_norm", &check_batch_norm},
-      {"aten::poisson", &check_poisson},
-      {"aten::linalg_lstsq", &check_lstsq},
-      {"aten::linalg_lstsq.out", &check_lstsq},
-#if !SIM_TORCH_AT_LEAST(2, 6)
-      {"aten::sort.stable", &check_sort},
-      {"aten::sort.values_stable", &check_sort},
-      {"aten::argsort.stable", &check_sort},
-      {"aten::median", &check_sort},
-      {"aten::nanmedian", &check_sort},
-#endif
-#if !SIM_TORCH_AT_LEAST(2, 3)
-      {"aten::median.dim", &check_median},
-      {"aten::median.dim_values", &check_median},
-      {"aten::nanmedian.dim", &check_median},
-      {"aten::nanmedian.dim_values", &check_median},
-#endif
-      {"aten::set_.source_Tensor", &check_set},
-      {"aten::set_.source_Storage", &check_set},
-      {"aten::set_.source_Storage_storage_offset", &check_set},
-  };
+  static const std::unordered_map<std::string, PlacementCheck> checks(std::begin(kChecks), std::end(kChecks));
   const auto found = checks.find(name);
   return found == checks.end() ? nullptr : found->second;
 }

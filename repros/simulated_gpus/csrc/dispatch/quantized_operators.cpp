@@ -12,7 +12,7 @@
 #include "runtime/sync.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/library.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 namespace sim::quantized_operators {
 
@@ -80,7 +80,7 @@ at::Tensor& copy_quantized(at::Tensor& self, const at::Tensor& from, bool non_bl
 
 void register_kernels(Registrar& registrar) {
   for (const char* name : kOfQuantized) {
-    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&run_on_host>());
   }
   registrar.impl("copy_", &copy_quantized);
 }

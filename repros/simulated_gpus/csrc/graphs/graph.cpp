@@ -6,14 +6,15 @@
 #include "graphs/graph.h"
 
 #include "graphs/capture.h"
+#include "registrar.h"
 #include "runtime/cuda_errors.h"
 #include "runtime/device.h"
 #include "runtime/generator.h"
 #include "runtime/memory.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <atomic>
@@ -55,11 +56,12 @@ void capture(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit
   graph->recording().add(op, std::move(arguments), given, torch::jit::last(*stack, schema.returns().size()));
 }
 
-}  // namespace
+const bool registered = [] {
+  Registrar(kCaptureKey).fallback(c10::KernelFunction::makeFromBoxedFunction<&capture>());
+  return true;
+}();
 
-TORCH_LIBRARY_IMPL(_, Fake, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&capture>());
-}
+}  // namespace
 
 bool is_capturing() {
   return c10::impl::tls_local_dispatch_key_set().included_.has(kCaptureKey);

@@ -11,8 +11,8 @@
 #include "kernels/kernels.h"
 #include "runtime/memory.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/op_registration/adaption.h>
-#include <torch/library.h>
 
 #include <string>
 
@@ -87,8 +87,8 @@ void convolution(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
 }  // namespace
 
 void register_kernels(Registrar& registrar) {
-  registrar.impl("_convolution", torch::CppFunction::makeFromBoxedFunction<&convolution>());
-  registrar.impl("convolution_backward", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+  registrar.impl("_convolution", c10::KernelFunction::makeFromBoxedFunction<&convolution>());
+  registrar.impl("convolution_backward", c10::KernelFunction::makeFromBoxedFunction<&run_on_host>());
 }
 
 }  // namespace sim::convolution

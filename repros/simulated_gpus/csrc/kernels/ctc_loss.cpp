@@ -4,7 +4,7 @@
 
 #include "kernels/kernels.h"
 
-#include <torch/library.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 namespace sim::ctc_loss {
 
@@ -20,7 +20,7 @@ void push_false(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, tor
 void register_kernels(Registrar& registrar) {
   for (const char* name :
        {"_use_cudnn_ctc_loss", "_use_cudnn_ctc_loss.Tensor", "_use_miopen_ctc_loss", "_use_miopen_ctc_loss.Tensor"}) {
-    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&push_false>());
+    registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&push_false>());
   }
 }
 

@@ -10,10 +10,10 @@
 #include "runtime/device.h"
 #include "torch_versions.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/RNN.h>
 #include <ATen/ops/_cudnn_rnn.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <tuple>
@@ -148,7 +148,7 @@ void register_kernels(Registrar& registrar) {
   for (const char* name :
        {"lstm.input", "lstm.data", "gru.input", "gru.data", "rnn_tanh.input", "rnn_tanh.data", "rnn_relu.input",
         "rnn_relu.data"}) {
-    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&offer_cudnn>());
+    registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&offer_cudnn>());
   }
 }
 

@@ -12,6 +12,7 @@
 #include "torch_versions.h"
 
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/native/RNN.h>
 #include <ATen/ops/empty.h>
@@ -22,7 +23,6 @@
 #include <ATen/ops/tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <array>

@@ -19,6 +19,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_foreach_add_ops.h>
 #include <ATen/ops/_foreach_addcdiv_ops.h>
 #include <ATen/ops/_foreach_addcmul_ops.h>
@@ -56,7 +57,6 @@
 #include <ATen/ops/threshold_backward_ops.h>
 #include <ATen/ops/zero_ops.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <cstring>
@@ -79,9 +79,9 @@ class OneDevice {
   template <class Argument>
   bool takes(const Argument& argument) {
     if constexpr (std::is_same_v<Argument, at::Tensor>) {
-      return !argument.defined() || takes_defined(argument) || takes_number(argument);
+      return takes_tensor(argument);
     } else if constexpr (std::is_same_v<Argument, SIM_OPTIONAL<at::Tensor>>) {
-      return !argument.has_value() || takes(*argument);
+      return !argument.has_value() || takes_tensor(*argument);
     } else if constexpr (std::is_same_v<Argument, at::TensorList>) {
       return std::all_of(argument.begin(), argument.end(), [&](const at::Tensor& each) {
         return takes_defined(each) && !each.is_inference();
@@ -108,6 +108,11 @@ class OneDevice {
   }
 
  private:
+  // Not inlined: the compiler would make a copy of it for each operator's arguments.
+  [[gnu::noinline]] bool takes_tensor(const at::Tensor& tensor) {
+    return !tensor.defined() || takes_defined(tensor) || takes_number(tensor);
+  }
+
   bool takes_defined(const at::Tensor& tensor) {
     if (!is_plain(tensor)) {
       return false;
@@ -185,24 +190,24 @@ constexpr TypeSet kWidened = TypeSet{1} << static_cast<unsigned>(at::kComplexHal
 struct Known {
   c10::OperatorHandle op;
   TypeSet refused;
-  c10::KernelFunction boxed;
+  c10::BoxedKernel boxed;
 };
 
-c10::KernelFunction boxed_kernel(
+c10::BoxedKernel boxed_kernel(
     const c10::OperatorHandle& op, bool is_foreach, c10::KernelFunction::BoxedKernelFunction_withDispatchKeys* own) {
   if (own == &run_softmax) {
-    return c10::KernelFunction::makeFromBoxedFunction<&run_softmax>();
+    return c10::BoxedKernel::makeFromFunction<&run_softmax>();
   }
   if (own == &run_softmax_backward) {
-    return c10::KernelFunction::makeFromBoxedFunction<&run_softmax_backward>();
+    return c10::BoxedKernel::makeFromFunction<&run_softmax_backward>();
   }
   if (is_foreach) {
-    return c10::KernelFunction::makeFromBoxedFunction<&run_each>();
+    return c10::BoxedKernel::makeFromFunction<&run_each>();
   }
   const bool is_structured = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
       kernel_checks_placement(op.schema());
-  return is_structured ? c10::KernelFunction::makeFromBoxedFunction<&run_structured>()
-                       : c10::KernelFunction::makeFromBoxedFunction<&run_on_host>();
+  return is_structured ? c10::BoxedKernel::makeFromFunction<&run_structured>()
+                       : c10::BoxedKernel::makeFromFunction<&run_on_host>();
 }
 
 // No template: the compiler takes its time for each operator's code.
@@ -217,6 +222,17 @@ Known find(
 template <class Operator>
 constexpr bool kNeedsOneType = std::is_same_v<Operator, at::_ops::native_layer_norm>;
 
+// Whether a kernel may run for these tensors. No template, as above.
+bool may_run(const Known& known, const OneDevice& device, bool needs_one_type) {
+  return device.found() && !contains(known.refused, device.first_type()) &&
+      (!needs_one_type || device.has_one_type()) && !at::globalContext().deterministicAlgorithms();
+}
+
+std::string full_name(const char* name, const char* overload) {
+  const std::string base = name + std::strlen("aten::");
+  return *overload == 0 ? base : base + "." + overload;
+}
+
 template <class Operator, class Schema = typename Operator::schema>
 struct Unboxed;
 
@@ -224,11 +240,12 @@ template <class Operator, class Result, class... Arguments>
 struct Unboxed<Operator, Result(Arguments...)> {
   static Result call(c10::DispatchKeySet keys, Arguments... arguments) {
     OneDevice device(kTakesNumbers<Operator>);
-    const bool takes_all = (device.takes(arguments) && ...) && device.found() && has_kernel_for(device) &&
-        !at::globalContext().deterministicAlgorithms();
+    static const Known known = find(Operator::name, Operator::overload_name, kIsForeach, kOwnBoxed<Operator>);
+    const bool takes_all = (device.takes(arguments) && ...) && may_run(known, device, kNeedsOneType<Operator>);
     if (!takes_all ||
         (kIsForeach && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality))) {
-      return known().boxed.template call<Result, Arguments...>(known().op, keys, std::forward<Arguments>(arguments)...);
+      return c10::impl::BoxedKernelWrapper<Result(Arguments...)>::call(
+          known.boxed, known.op, keys, std::forward<Arguments>(arguments)...);
     }
     check_context();
     agree_on_threads();
@@ -242,16 +259,14 @@ struct Unboxed<Operator, Result(Arguments...)> {
       try {
         return to_device(run(to_host(arguments)...), device.index());
       } catch (const c10::Error& error) {
-        assert_on_device(known().op.schema(), error);
+        assert_on_device(known.op.schema(), error);
         throw;
       }
     }
   }
 
-  static void register_in(Registrar& registrar) {
-    const auto name = std::string(Operator::name).substr(std::strlen("aten::"));
-    const std::string overload = Operator::overload_name;
-    registrar.impl(overload.empty() ? name : name + "." + overload, TORCH_FN(call));
+  static void register_in(Registrar& registrar, const std::string& name) {
+    registrar.impl(name, TORCH_FN(call));
   }
 
  private:
@@ -262,19 +277,21 @@ struct Unboxed<Operator, Result(Arguments...)> {
   }
 
   static constexpr bool kIsForeach = (std::is_same_v<Arguments, at::TensorList> || ...);
-
-  static bool has_kernel_for(const OneDevice& device) {
-    return !contains(known().refused, device.first_type()) && (!kNeedsOneType<Operator> || device.has_one_type());
-  }
-  static const Known& known() {
-    static const Known known = find(Operator::name, Operator::overload_name, kIsForeach, kOwnBoxed<Operator>);
-    return known;
-  }
 };
 
+struct Registration {
+  const char* name;
+  const char* overload;
+  void (*register_in)(Registrar& registrar, const std::string& name);
+};
+
+// A loop: the compiler takes longer for one function that has the code of all registrations.
 template <class... Operators>
 void register_unboxed(Registrar& registrar) {
-  (Unboxed<Operators>::register_in(registrar), ...);
+  constexpr Registration kAll[] = {{Operators::name, Operators::overload_name, &Unboxed<Operators>::register_in}...};
+  for (const auto& each : kAll) {
+    each.register_in(registrar, full_name(each.name, each.overload));
+  }
 }
 
 }  // namespace

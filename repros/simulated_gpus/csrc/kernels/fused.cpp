@@ -9,9 +9,9 @@
 #include "runtime/memory.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/pow.h>
-#include <torch/library.h>
 
 #include <cmath>
 #include <string>
@@ -144,7 +144,7 @@ void register_kernels(Registrar& registrar) {
       const auto op = c10::Dispatcher::singleton().findSchema({"aten::" + base, overload});
       if (op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
         const auto name = overload.empty() ? base : base + "." + overload;
-        registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&update>());
+        registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&update>());
       }
     }
   }

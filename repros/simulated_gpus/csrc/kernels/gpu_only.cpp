@@ -13,7 +13,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/library.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <array>
 #include <string>
@@ -125,7 +125,7 @@ bool has_composite(const char* name) {
 // bits.
 void register_autograd_kernels(Registrar& registrar) {
   if (has_composite("aten::_fused_rms_norm")) {
-    registrar.impl("_fused_rms_norm", torch::CppFunction::makeFromBoxedFunction<&run_composite>());
+    registrar.impl("_fused_rms_norm", c10::KernelFunction::makeFromBoxedFunction<&run_composite>());
   }
 }
 
@@ -134,13 +134,13 @@ void register_kernels(Registrar& registrar) {
     registrar.impl("_fused_rms_norm_backward", &rms_norm_backward);
   }
   for (const char* overload : {"histc", "histc.out"}) {
-    registrar.impl(overload, torch::CppFunction::makeFromBoxedFunction<&histogram>());
+    registrar.impl(overload, c10::KernelFunction::makeFromBoxedFunction<&histogram>());
   }
   for (const char* product : {"mm", "bmm", "addmm", "baddbmm"}) {
     for (const char* overload : {"dtype", "dtype_out"}) {
       if (is_without_host_kernel((std::string("aten::") + product).c_str(), overload)) {
         const auto name = std::string(product) + "." + overload;
-        registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&wide_product>());
+        registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&wide_product>());
       }
     }
   }

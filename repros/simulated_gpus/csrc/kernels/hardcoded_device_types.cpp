@@ -11,10 +11,10 @@
 #include "runtime/memory.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_eig.h>
 #include <ATen/ops/linalg_eigvals.h>
-#include <torch/library.h>
 
 #include <string>
 #include <tuple>
@@ -63,15 +63,15 @@ bool has_own_derivative(const std::string& name) {
 }  // namespace
 
 void register_kernels(Registrar& registrar) {
-  registrar.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&mode_values>());
-  registrar.impl("nanmean.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+  registrar.impl("mode.values", c10::KernelFunction::makeFromBoxedFunction<&mode_values>());
+  registrar.impl("nanmean.out", c10::KernelFunction::makeFromBoxedFunction<&run_on_host>());
   for (const char* name : {"ldexp.Tensor", "ldexp_", "ldexp.out"}) {
     if (has_own_derivative(name)) {
-      registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+      registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&run_on_host>());
     }
   }
   if (eigenvalues_are_composite()) {
-    registrar.impl("linalg_eigvals.out", torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+    registrar.impl("linalg_eigvals.out", c10::KernelFunction::makeFromBoxedFunction<&run_on_host>());
     registrar.impl("linalg_eigvals", &eigenvalues);
   }
 }

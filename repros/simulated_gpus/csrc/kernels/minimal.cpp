@@ -13,6 +13,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -20,7 +21,6 @@
 #include <ATen/ops/view_native.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
-#include <torch/library.h>
 
 #include <cstring>
 
@@ -152,7 +152,7 @@ void register_kernels(Registrar& registrar) {
 // For the keys of lazy conjugation and negation, which PyTorch resolves by a copy. So a copy must accept tensors that
 // are still marked; resolving the mark first would copy again, without end.
 void register_lazy_kernels(Registrar& registrar) {
-  registrar.impl("_copy_from", torch::CppFunction::makeFallthrough());
+  registrar.impl("_copy_from", c10::KernelFunction::makeFallthrough());
 }
 
 }  // namespace sim::minimal

@@ -17,7 +17,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/DistributionTemplates.h>
-#include <torch/library.h>
 
 #include <string>
 #include <utility>
@@ -101,7 +100,7 @@ void register_kernels(Registrar& registrar) {
   for (const char* name : {"normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor"}) {
     for (const char* out : {"", "_out"}) {
       const auto overload = std::string(name) + out;
-      registrar.impl(overload, torch::CppFunction::makeFromBoxedFunction<&normal_of_tensors>());
+      registrar.impl(overload, c10::KernelFunction::makeFromBoxedFunction<&normal_of_tensors>());
     }
   }
 }

@@ -9,11 +9,12 @@
 #include <ATen/AccumulateType.h>
 #include <ATen/Dispatch.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
+#include <c10/util/FunctionRef.h>
 
 #include <tuple>
 
@@ -50,17 +51,17 @@ struct Drop {
   Wide p, scale;
 };
 
-template <class Scalar>
-void drop(const Philox& philox, const Launch& launch, int64_t elements, int64_t neighbours, const Drop<Scalar>& each) {
+// Uses the numbers that were drawn for `count` elements: `first`, and each that is `step` further.
+using UseDrawn = c10::function_ref<void(const float* drawn, int64_t count, int64_t first, int64_t step)>;
+
+void draw(const Philox& philox, const Launch& launch, int64_t elements, int64_t neighbours, UseDrawn use) {
   if (neighbours == 1) {
     for_each_batch(philox, launch, elements, 4, [&](const Bits& bits, int64_t first, int64_t threads) {
       float values[kBatch];
       for (int place = 0; place < 4 && first < elements; ++place, first += launch.threads) {
         const auto count = std::min(threads, elements - first);
         UniformFloat::make(bits, count, place, values);
-        for (int64_t i = 0; i < count; ++i) {
-          each(first + i, values[i]);
-        }
+        use(values, count, first, 1);
       }
     });
     return;
@@ -70,9 +71,7 @@ void drop(const Philox& philox, const Launch& launch, int64_t elements, int64_t 
         float values[kBatch];
         for (int place = 0; place < std::min<int64_t>(neighbours, 4); ++place) {
           UniformFloat::make(bits, groups, place, values);
-          for (int64_t i = 0; i < groups; ++i) {
-            each(first + i * step + place, values[i]);
-          }
+          use(values, groups, first + place, step);
         }
       });
 }
@@ -87,7 +86,11 @@ void fused_dropout(
     const auto p = static_cast<Wide>(kept);
     const Drop<scalar_t> each{
         self.data_ptr<scalar_t>(), result.data_ptr<scalar_t>(), mask.data_ptr<bool>(), p, static_cast<Wide>(1.0 / p)};
-    drop(philox, launch, elements, neighbours, each);
+    draw(philox, launch, elements, neighbours, [&](const float* drawn, int64_t count, int64_t first, int64_t step) {
+      for (int64_t i = 0; i < count; ++i) {
+        each(first + i * step, drawn[i]);
+      }
+    });
   });
 }
 

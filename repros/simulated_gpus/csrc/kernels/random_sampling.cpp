@@ -13,9 +13,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/library.h>
 
 #include <cmath>
 #include <limits>
@@ -189,10 +189,10 @@ void register_kernels(Registrar& registrar) {
     return;
   }
   for (const char* name : {"bernoulli_.Tensor", "bernoulli.out"}) {
-    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&bernoulli_of_tensor>());
+    registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&bernoulli_of_tensor>());
   }
   for (const char* name : {"multinomial", "multinomial.out"}) {
-    registrar.impl(name, torch::CppFunction::makeFromBoxedFunction<&multinomial>());
+    registrar.impl(name, c10::KernelFunction::makeFromBoxedFunction<&multinomial>());
   }
 }
 

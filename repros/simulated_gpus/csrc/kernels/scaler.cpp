@@ -8,8 +8,8 @@
 #include "runtime/memory.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/isfinite.h>
-#include <torch/library.h>
 
 #include <cmath>
 
@@ -63,8 +63,9 @@ void register_kernels(Registrar& registrar) {
     return op.has_value() && !op->hasKernelForDispatchKey(c10::DispatchKey::CPU);
   };
   if (lacks_host_kernel("aten::_amp_update_scale_")) {
-    registrar.impl("_amp_foreach_non_finite_check_and_unscale_", torch::CppFunction::makeFromBoxedFunction<&unscale>());
-    registrar.impl("_amp_update_scale_", torch::CppFunction::makeFromBoxedFunction<&update_scale>());
+    registrar.impl(
+        "_amp_foreach_non_finite_check_and_unscale_", c10::KernelFunction::makeFromBoxedFunction<&unscale>());
+    registrar.impl("_amp_update_scale_", c10::KernelFunction::makeFromBoxedFunction<&update_scale>());
   }
 }
 

@@ -10,6 +10,7 @@
 
 #if SIM_TORCH_AT_LEAST(2, 4)
 #include <ATen/Context.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/transformers/attention.h>
 #else
 #include <ATen/native/DispatchStub.h>
@@ -26,7 +27,6 @@ using fused_sdp_choice_fn =
 DECLARE_DISPATCH(fused_sdp_choice_fn, _fused_sdp_choice_stub);
 }  // namespace at::native
 #endif
-#include <torch/library.h>
 
 #include <array>
 #include <utility>

@@ -11,11 +11,11 @@
 
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/full.h>
-#include <torch/library.h>
 
 #include <limits>
 #include <map>
@@ -231,16 +231,16 @@ bool has_fused_host_attention() {
 
 void register_kernels(Registrar& registrar) {
   if (has_fused_host_attention()) {
-    registrar.impl("_scaled_dot_product_flash_attention", torch::CppFunction::makeFromBoxedFunction<&flash>());
+    registrar.impl("_scaled_dot_product_flash_attention", c10::KernelFunction::makeFromBoxedFunction<&flash>());
     registrar.impl(
-        "_scaled_dot_product_flash_attention_backward", torch::CppFunction::makeFromBoxedFunction<&flash_backward>());
-    registrar.impl("_scaled_dot_product_efficient_attention", torch::CppFunction::makeFromBoxedFunction<&efficient>());
+        "_scaled_dot_product_flash_attention_backward", c10::KernelFunction::makeFromBoxedFunction<&flash_backward>());
+    registrar.impl("_scaled_dot_product_efficient_attention", c10::KernelFunction::makeFromBoxedFunction<&efficient>());
     registrar.impl(
         "_scaled_dot_product_efficient_attention_backward",
-        torch::CppFunction::makeFromBoxedFunction<&efficient_backward>());
-    registrar.impl("_efficient_attention_forward", torch::CppFunction::makeFromBoxedFunction<&efficient_by_rows>());
+        c10::KernelFunction::makeFromBoxedFunction<&efficient_backward>());
+    registrar.impl("_efficient_attention_forward", c10::KernelFunction::makeFromBoxedFunction<&efficient_by_rows>());
     registrar.impl(
-        "_efficient_attention_backward", torch::CppFunction::makeFromBoxedFunction<&efficient_backward_by_rows>());
+        "_efficient_attention_backward", c10::KernelFunction::makeFromBoxedFunction<&efficient_backward_by_rows>());
   }
 }
 

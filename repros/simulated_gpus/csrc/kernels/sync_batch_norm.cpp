@@ -7,8 +7,8 @@
 #include "torch_versions.h"
 
 #if SIM_HAS_COLLECTIVES
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/full.h>
-#include <torch/library.h>
 
 #include <tuple>
 

@@ -24,7 +24,7 @@ class Account {
 
   // Counts `bytes`; returns null for 0. Throws c10::OutOfMemoryError, and counts nothing, if they would exceed the
   // limit.
-  Piece* allocate(uint64_t bytes);
+  [[gnu::noinline]] Piece* allocate(uint64_t bytes);
   // Counts `bytes` that a kernel has allocated already.
   Piece* add(uint64_t bytes);
   // Throws c10::OutOfMemoryError if what was added exceeds the limit: after a kernel resized its result, whose storage
@@ -41,8 +41,8 @@ class Account {
 
  private:
   // Whether `more` bytes may be reserved, after the cache is released if necessary.
-  bool fits(uint64_t more);
-  [[noreturn]] void throw_out_of_memory(uint64_t bytes);
+  [[gnu::noinline]] bool fits(uint64_t more);
+  [[noreturn, gnu::noinline]] void throw_out_of_memory(uint64_t bytes);
 
   std::mutex mutex_;
   c10::DeviceIndex index_;
@@ -50,7 +50,7 @@ class Account {
   uint64_t refused_ = 0, retried_ = 0, limit_;
 };
 
-Account& account_of(c10::DeviceIndex index);
+[[gnu::noinline]] Account& account_of(c10::DeviceIndex index);
 
 // While one exists, allocations of its thread are not counted.
 class Uncounted {

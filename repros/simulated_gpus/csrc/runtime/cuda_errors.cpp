@@ -15,8 +15,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <iterator>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace sim::cuda_errors {
 
@@ -98,32 +100,35 @@ constexpr Assertion kTake{
     "tried to access index "};
 constexpr Assertion kTarget{"Loss.cu", "t >= 0 && t < n_classes", "Target "};
 
+// Constants: for a map's initializer list the compiler makes code that constructs and destroys each name.
+constexpr std::pair<const char*, Assertion> kAssertions[] = {
+    {"aten::_index_put_impl", kIndex},
+    {"aten::binary_cross_entropy",
+     {"Loss.cu", "input_val >= zero && input_val <= one", "all elements of input should be between 0 and 1"}},
+    {"aten::binary_cross_entropy",
+     {"Loss.cu", "target_val >= zero && target_val <= one", "all elements of target should be between 0 and 1"}},
+    {"aten::gather", kScatter},
+    {"aten::index", kIndex},
+    {"aten::index_add", {"Indexing.cu", "dstIndex < dstAddDimSize", kOutOfBounds}},
+    {"aten::index_add", {"Indexing.cu", "dstIndex < dstAddDimSize", kInSelf}},
+    {"aten::index_copy",
+     {"IndexKernel.cu", "idx >= 0 && idx < self_dim_size && \"index_copy_(): index out of bounds\"", kOutOfBounds}},
+    {"aten::index_fill",
+     {"IndexKernel.cu", "idx >= -self_dim_size && idx < self_dim_size && \"Index out of bounds\"", kOutOfBounds}},
+    {"aten::index_reduce", {"Indexing.cu", "dstIndex < dstAddDimSize", kInSelf}},
+    {"aten::index_select", {"Indexing.cu", "srcIndex < srcSelectDimSize", kInSelf}},
+    {"aten::nll_loss2d_forward", kTarget},
+    {"aten::nll_loss_forward", kTarget},
+    {"aten::put", kTake},
+    {"aten::scatter", kScatter},
+    {"aten::scatter_add", kScatter},
+    {"aten::scatter_reduce", kScatter},
+    {"aten::take", kTake},
+};
+
 // By operator, without the underscore of in-place operators.
 const std::unordered_multimap<std::string, Assertion>& assertions() {
-  static const std::unordered_multimap<std::string, Assertion> all{
-      {"aten::_index_put_impl", kIndex},
-      {"aten::binary_cross_entropy",
-       {"Loss.cu", "input_val >= zero && input_val <= one", "all elements of input should be between 0 and 1"}},
-      {"aten::binary_cross_entropy",
-       {"Loss.cu", "target_val >= zero && target_val <= one", "all elements of target should be between 0 and 1"}},
-      {"aten::gather", kScatter},
-      {"aten::index", kIndex},
-      {"aten::index_add", {"Indexing.cu", "dstIndex < dstAddDimSize", kOutOfBounds}},
-      {"aten::index_add", {"Indexing.cu", "dstIndex < dstAddDimSize", kInSelf}},
-      {"aten::index_copy",
-       {"IndexKernel.cu", "idx >= 0 && idx < self_dim_size && \"index_copy_(): index out of bounds\"", kOutOfBounds}},
-      {"aten::index_fill",
-       {"IndexKernel.cu", "idx >= -self_dim_size && idx < self_dim_size && \"Index out of bounds\"", kOutOfBounds}},
-      {"aten::index_reduce", {"Indexing.cu", "dstIndex < dstAddDimSize", kInSelf}},
-      {"aten::index_select", {"Indexing.cu", "srcIndex < srcSelectDimSize", kInSelf}},
-      {"aten::nll_loss2d_forward", kTarget},
-      {"aten::nll_loss_forward", kTarget},
-      {"aten::put", kTake},
-      {"aten::scatter", kScatter},
-      {"aten::scatter_add", kScatter},
-      {"aten::scatter_reduce", kScatter},
-      {"aten::take", kTake},
-  };
+  static const std::unordered_multimap<std::string, Assertion> all(std::begin(kAssertions), std::end(kAssertions));
   return all;
 }
 

@@ -11,7 +11,7 @@ constexpr int kInvalidDevice = 101;
 constexpr int kInvalidHandle = 400;
 constexpr int kDeviceAssert = 710;
 // Throws PyTorch's exception for an error code of the runtime.
-[[noreturn]] void throw_cuda_error(int code);
+[[noreturn, gnu::noinline]] void throw_cuda_error(int code);
 // Sets the error code that ended this process's context (0: none) and returns the previous one; `check_context` throws
 // it, if there is one.
 int exchange_context_error(int code);

@@ -25,7 +25,7 @@ bool is_plain(const at::Tensor& tensor);
 // unchanged.
 at::Tensor adopt_result(at::Tensor host, c10::DeviceIndex index);
 // A CPU tensor over the same bytes. A tensor on another device is returned unchanged.
-at::Tensor host_alias(const at::Tensor& tensor);
+[[gnu::noinline]] at::Tensor host_alias(const at::Tensor& tensor);
 // The same, kept for the next call where it can be: for kernels that change nothing of an alias but its elements.
 at::Tensor kept_alias(const at::Tensor& tensor);
 

@@ -8,7 +8,7 @@
 namespace sim::quantized {
 
 // A quantized tensor like `model` over `storage`, of the other backend; without its shape.
-at::Tensor quantized_over(const at::Tensor& model, c10::Storage storage);
+[[gnu::noinline]] at::Tensor quantized_over(const at::Tensor& model, c10::Storage storage);
 // Copies the quantizer of a host alias, which a kernel may have changed, to the device tensor.
 void set_quantizer(const at::Tensor& device, const at::Tensor& host);
 

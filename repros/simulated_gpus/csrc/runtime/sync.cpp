@@ -11,8 +11,10 @@
 #include "torch_versions.h"
 
 #include <atomic>
+#include <iterator>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace sim::sync {
 
@@ -56,25 +58,28 @@ bool assignment_waits(const c10::FunctionSchema& /*schema*/, c10::ArrayRef<c10::
       has_mask_or_host_index(arguments);
 }
 
+// Constants: for a map's initializer list the compiler makes code that constructs and destroys each name.
+constexpr std::pair<const char*, SyncCondition> kSyncs[] = {
+    {"aten::_index_put_impl_", &assignment_waits},
+    {"aten::_local_scalar_dense", &waits},
+    {"aten::_unique", &waits},
+    {"aten::_unique2", &waits},
+    {"aten::bincount", &waits},
+    {"aten::embedding_renorm_", &waits},
+    {"aten::equal", &waits},
+    {"aten::index", &indexing_waits},
+    {"aten::masked_select", &waits},
+    {"aten::mode", &waits},
+    {"aten::nanmedian", &has_no_dimension},
+    {"aten::nonzero", &waits},
+    {"aten::repeat_interleave", &has_no_size},
+    {"aten::unique_consecutive", &waits},
+    {"aten::unique_dim", &waits},
+    {"aten::unique_dim_consecutive", &waits},
+};
+
 const std::unordered_map<std::string, SyncCondition>& syncs() {
-  static const std::unordered_map<std::string, SyncCondition> all{
-      {"aten::_index_put_impl_", &assignment_waits},
-      {"aten::_local_scalar_dense", &waits},
-      {"aten::_unique", &waits},
-      {"aten::_unique2", &waits},
-      {"aten::bincount", &waits},
-      {"aten::embedding_renorm_", &waits},
-      {"aten::equal", &waits},
-      {"aten::index", &indexing_waits},
-      {"aten::masked_select", &waits},
-      {"aten::mode", &waits},
-      {"aten::nanmedian", &has_no_dimension},
-      {"aten::nonzero", &waits},
-      {"aten::repeat_interleave", &has_no_size},
-      {"aten::unique_consecutive", &waits},
-      {"aten::unique_dim", &waits},
-      {"aten::unique_dim_consecutive", &waits},
-  };
+  static const std::unordered_map<std::string, SyncCondition> all(std::begin(kSyncs), std::end(kSyncs));
   return all;
 }
 
