@@ -17,6 +17,7 @@ import os
 import sys
 
 from repros.inside import contract
+from repros.inside.imports import collect_after_imports
 from repros.inside.instrumentation import (
     record_exceptions,
     record_exits,
@@ -50,6 +51,7 @@ def install(folder: str, role: str = "main") -> ProcessRecorder:
     record_exceptions(recorder)
     record_exits(recorder)
     record_interrupts(recorder)
+    collect_after_imports()
     when_imported("multiprocessing.process", lambda module: record_multiprocessing(recorder, module))
     for package in ("lightning.pytorch", "pytorch_lightning"):
         when_imported(f"{package}.utilities.exceptions", lambda module: record_sigterm(recorder, module))
