@@ -41,6 +41,10 @@ _PERIOD = 0.1
 _EXIT_TIMEOUT = 2
 """Seconds that the runner waits for the reaper to end; the reaper continues without the runner."""
 _MOST_SEARCHES = 100
+_PART = 16 * 1024
+"""Bytes of a file that one call reads."""
+_KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD of linux/sched.h, in `flags` of proc(5): a thread of the kernel, which has no environment."""
 
 
 class Reaper:
@@ -189,16 +193,23 @@ def members(variable: str, sessions: Container[int]) -> Iterator[int]:
         if not name.isdigit() or int(name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            state, _, _, session = _read(f"{_PROC}/{name}/stat").rpartition(b")")[2].split(None, 4)[:4]
-            if state not in b"ZX" and (
-                int(session) in sessions or entry in b"\0%b\0" % _read(f"{_PROC}/{name}/environ")
-            ):
+            state, _, _, session, _, _, flags = _read(f"{_PROC}/{name}/stat").rpartition(b")")[2].split(None, 7)[:7]
+            if state in b"ZX" or int(flags) & _KERNEL_THREAD:
+                continue
+            if int(session) in sessions or entry in b"\0%b\0" % _read(f"{_PROC}/{name}/environ"):
                 yield int(name)
 
 
 def _read(file: str) -> bytes:
-    with open(file, "rb", buffering=0) as opened:  # noqa: PTH123 - one of hundreds
-        return opened.read()
+    # One of hundreds: a file object, and what it asks of the file, would take as long as all else.
+    opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = b""
+        while part := os.read(opened, _PART):
+            content += part
+        return content
+    finally:
+        os.close(opened)
 
 
 if __name__ == "__main__":
