@@ -21,7 +21,7 @@ PACKAGES = {
 
 
 def run(folder: Path, script: str) -> str:
-    """Run a script beside the packages in a process of a job; return what it prints."""
+    """Run a script with the packages in a process of a job; return what it prints."""
     for name, text in PACKAGES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
