@@ -24,13 +24,18 @@
 # match = "expected AUROC 1.0, got 0.5"
 #
 # [tool.repro.variants.fixed]
-# about = "one constant is subtracted from all scores, which keeps their order"
-# source = "https://github.com/Lightning-AI/torchmetrics/pull/3420"
-#
-# [tool.repro.variants.scaled]
-# outcome = "passes"
 # about = "all scores are divided by one constant, so that they lie in [0, 1]"
 # source = "https://github.com/kkirchheim/pytorch-ood/pull/144"
+#
+# [tool.repro.variants.moved]
+# outcome = "passes"
+# about = "one constant is subtracted from all scores, so that no batch lies within [0, 1]"
+#
+# [tool.repro.variants.moved_into_the_interval]
+# outcome = "fails"
+# about = "another constant is subtracted, so that one batch lies within [0, 1] and gets no sigmoid"
+# raises = "AssertionError"
+# match = "expected AUROC 1.0, got 0.6667"
 #
 # [tool.repro.variants.double]
 # outcome = "fails"
@@ -73,11 +78,16 @@ def failing():
 
 
 def fixed():
+    return (SCORES / 100).split(2)
+
+
+def moved():
     return (SCORES - 98.5).split(2)
 
 
-def scaled():
-    return (SCORES / 100).split(2)
+def moved_into_the_interval():
+    # -2 and -1 become 0.12 and 0.27, 0 and 1 stay: the negative sample is above one of the three positive ones, 2 / 3.
+    return (SCORES - 99).split(2)
 
 
 def double():
@@ -89,7 +99,7 @@ def mean_of_each_batch():
     return [scores - scores.mean() for scores in SCORES.split(2)]
 
 
-VARIANTS = {v.__name__: v for v in (failing, fixed, scaled, double, mean_of_each_batch)}
+VARIANTS = {v.__name__: v for v in (failing, fixed, moved, moved_into_the_interval, double, mean_of_each_batch)}
 
 
 def main(variant="failing", strategy="auto", accelerator="cpu"):

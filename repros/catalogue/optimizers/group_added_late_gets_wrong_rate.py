@@ -29,6 +29,12 @@
 # [tool.repro.variants.fixed]
 # about = "add it with the rate that the first group has now"
 #
+# [tool.repro.variants.constant]
+# outcome = "fails"
+# about = "the same with ConstantLR from 0.1, which divides all rates by 0.1 at the end"
+# raises = "AssertionError"
+# match = "expected both groups to end at [1.0, 1.0], got [1.0, 10.0]"
+#
 # [tool.repro.variants.added_before]
 # outcome = "passes"
 # contrast = true
@@ -54,7 +60,7 @@ Watch: no check tells it from a healthy training, since a rate that rises is wha
 import sys
 
 import torch
-from torch.optim.lr_scheduler import LinearLR
+from torch.optim.lr_scheduler import ConstantLR, LinearLR
 
 
 def failing(optimizer, second):
@@ -71,6 +77,13 @@ def fixed(optimizer, second):
     return scheduler
 
 
+def constant(optimizer, second):
+    scheduler = ConstantLR(optimizer, factor=0.1, total_iters=100)
+    step(optimizer, scheduler)
+    optimizer.add_param_group({"params": [second], "lr": 1.0})
+    return scheduler
+
+
 def added_before(optimizer, second):
     optimizer.add_param_group({"params": [second]})
     scheduler = LinearLR(optimizer, start_factor=0.01, total_iters=100)
@@ -78,7 +91,7 @@ def added_before(optimizer, second):
     return scheduler
 
 
-VARIANTS = {v.__name__: v for v in (failing, fixed, added_before)}
+VARIANTS = {v.__name__: v for v in (failing, fixed, constant, added_before)}
 
 
 def step(optimizer, scheduler):
