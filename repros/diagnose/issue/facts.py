@@ -1,6 +1,7 @@
 """What an issue states in words that decides between causes: the stage, the precision, what works, the adapter.
 
-`facts.toml` has the expressions of each fact. A cause names facts: those that it needs, and those that exclude it.
+`facts.toml` and `facts_tried.toml` have the expressions of each fact. A cause names facts: those that it needs, and
+those that exclude it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from repros.diagnose.issue.tried import Effect, clauses_with
 from repros.diagnose.messages.family import Cause
 from repros.model.cache.snapshot import remember
 
-FILE = Path(__file__).with_name("facts.toml")
+FILES = sorted(Path(__file__).parent.glob("facts*.toml"))
 _NEGATION = re.compile(
     r"(?:(?:\bnot|n't|\bnever|\bno longer|\bnor|\bwithout)"
     r"(?: (?:using|used?|running|trained|training|with|enabled?|any|an?|the|even|on|in|as|be|been)){0,3}"
@@ -88,7 +89,7 @@ def _is_negated(text: str, found: re.Match[str]) -> bool:
 @cache
 def load_facts() -> Mapping[str, Fact]:
     """Return the facts by their names."""
-    return remember("facts", [FILE, __file__], _read)
+    return remember("facts", [*FILES, __file__], _read)
 
 
 def _read() -> Mapping[str, Fact]:
@@ -102,7 +103,8 @@ def _read() -> Mapping[str, Fact]:
             table.get("anywhere", False),
             Effect(table["effect"]) if "effect" in table else None,
         )
-        for name, table in tomllib.loads(FILE.read_text("utf-8")).items()
+        for file in FILES
+        for name, table in tomllib.loads(file.read_text("utf-8")).items()
     }
 
 

@@ -202,7 +202,7 @@ def check_of(symptom: Symptom, possible: Sequence[Cause], issue: Issue, has: Has
     """
     first = possible[0] if possible else None
     is_apart = first and first.check and (len(possible) == 1 or any(map(has, first.favoured_by)))
-    if first and is_apart and not any(map(has, first.answered_by)):
+    if first and is_apart:
         return first.check
     text = "\n".join((issue.title, issue.seen, issue.code.source if issue.code else ""))
     fitting = (check for wrapper, check in symptom.checks if re.search(wrapper, text, re.IGNORECASE))

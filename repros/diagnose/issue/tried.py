@@ -43,7 +43,7 @@ _WISH = re.compile(r"\?\s*$|\b(?:expect\w*|should|would|shall|could|might)\b", r
 class Effect(StrEnum):
     """What a change does to a failure."""
 
-    IN_VAIN = "in vain"
+    NONE = "none"
     HELPS = "helps"
 
 
@@ -72,5 +72,5 @@ def _read(sentence: str, after: Effect | None) -> Iterator[tuple[str, Effect | N
 
 def _effect(clause: str) -> Effect | None:
     if _VAIN.search(clause):
-        return Effect.IN_VAIN
+        return Effect.NONE
     return Effect.HELPS if _HELPS.search(clause) else None

@@ -56,8 +56,6 @@ class Cause:
     """Facts of a report with one of which it is not this cause."""
     favoured_by: tuple[str, ...] = ()
     """Facts of a report with one of which this cause is the first to look at."""
-    answered_by: tuple[str, ...] = ()
-    """Facts of a report with one of which its check adds nothing, as the report states the result."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,6 @@ _CAUSE: Mapping[str, Key] = {
     "needs": _list("facts of a report"),
     "excluded_by": _list("facts of a report"),
     "favoured_by": _list("facts of a report"),
-    "answered_by": _list("facts of a report"),
 }
 _FAMILY: Mapping[str, Key] = {
     "title": Key("what the words say, without a full stop", text, required=True),

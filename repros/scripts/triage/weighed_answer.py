@@ -40,13 +40,13 @@ def _short_cause(cause: Cause, room: int) -> str:
     head, _, tail = cause.text.partition(": ")
     if tail and len(head.split()) < _FEWEST_WORDS:
         head = f"{head}: {re.split(r' [(]|, ', tail)[0]}"
-    told = f"if {cause.shows}: "
-    text = cause.text if len(told) + len(cause.text) <= room * 2 // 3 else head
+    shown = f"if {cause.shows}: "
+    text = cause.text if len(shown) + len(cause.text) <= room * 2 // 3 else head
     parts = cause.fix.partition("; ")[0].split(", ")
     fixes = [", ".join(parts[:number]) for number in range(len(parts), 0, -1)]
     whole = [fix for fix in fixes if fix.count("(") == fix.count(")") and fix.count("{") == fix.count("}")]
-    fitting = (fix for fix in whole if len(told) + len(text) + len(fix) <= room)
-    return f"{told}{text}: {next(fitting, whole[-1] if whole else cause.fix)}"
+    fitting = (fix for fix in whole if len(shown) + len(text) + len(fix) <= room)
+    return f"{shown}{text}: {next(fitting, whole[-1] if whole else cause.fix)}"
 
 
 def excluded_section(weighed: Weighed) -> Iterator[Section]:
