@@ -103,7 +103,7 @@ def find_hypothesis(issue: Issue) -> Hypothesis | None:
     place = f"{found['file']}{f':{line}' if line else ''}" if found else ""
     supposed = Supposed(sentence, around, place)
     proof = proof_of(supposed)
-    is_shown = supposed.values or _MECHANISM.search(sentence) or (line and not issue.is_hang)
+    is_shown = supposed.values or _MECHANISM.search(sentence) or not issue.is_hang
     if proof is ProofKind.VALUE and not (place and is_shown):
         return None  # nothing is named that could be printed, or no place to print it
     return Hypothesis(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from repros.diagnose.issue.crash import Crash, Frame, last_frames
-from repros.diagnose.issue.hypothesis import ProofKind
 from repros.diagnose.issue.numbers import Finding
 from repros.diagnose.issue.pair import Pair
+from repros.diagnose.issue.proofs import ProofKind
 from repros.diagnose.issue.symptoms import Symptom
 from repros.scripts.triage.answer import Answer, Certainty, Section
 from repros.scripts.triage.pair_answer import pair_sections

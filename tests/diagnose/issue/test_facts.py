@@ -60,6 +60,7 @@ def facts_of(text: str) -> set[str]:
         ("With CUDA_VISIBLE_DEVICES=0 it works.", "one-gpu-helps"),
         ("With my own loader the memory is stable: it works.", "own-loader-helps"),
         ("We use lr=5e-9.", "rate-tiny"),
+        ("Cannot resume from checkpoints", "resume-fails"),
         ("The training loss decreases nicely.", "loss-falls"),
         ("Its requires_grad is False.", "frozen-stated"),
         ("A week ago it worked.", "worked-before"),
@@ -121,6 +122,9 @@ def test_a_report_states_a_fact(text: str, name: str) -> None:
         ("On one GPU it fails as well.", "one-gpu-helps"),
         ("The loss does not decrease.", "loss-falls"),
         ("Expected: the loss falls.", "loss-falls"),
+        ("The loss falls for a while and then it is NaN.", "loss-falls"),
+        ("The inductor's gradients are all zero.", "differs-by-far"),
+        ("After resuming the loss jumps, an error of mine?", "resume-fails"),
         ("requires_grad is True.", "frozen-stated"),
         ("It worked for three epochs.", "worked-before"),
         ("lr decays from 1e-4 to 1e-8.", "rate-tiny"),
@@ -177,7 +181,8 @@ MOST_USED = [
 
 @pytest.mark.parametrize("name", MOST_USED)
 def test_the_causes_that_are_listed_most_have_conditions(name: str) -> None:
-    both = {one.name: one.causes for one in (*load_families(), *load_symptoms())}
+    both = {family.name: family.causes for family in load_families()}
+    both |= {symptom.name: symptom.causes for symptom in load_symptoms()}
     free = [
         cause.text
         for cause in both[name]
