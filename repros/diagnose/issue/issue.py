@@ -26,7 +26,7 @@ from repros.model.packages import canonical_name
 MESSAGE = re.compile(r"(?<![\w.])(?P<message>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ?(?=\S)[^`\n]{3,400})")
 """An exception's class and message within a sentence, to the end of its quote or line."""
 _HANG = re.compile(
-    r"\b(?:hang(?:s|ing)?|hung|(?:gets?|is|are|be|being|stays?) stuck|deadlock\w*|freez(?:es|ing)|frozen"
+    r"\b(?:hang(?:s|ing)?|hung|(?:gets?|is|are|be|being|stays?) (?:stuck|blocked)|deadlock\w*|freez(?:es|ing)|frozen"
     r"|never (?:returns|finishes|ends|terminates))\b",
     re.IGNORECASE,
 )

@@ -14,19 +14,25 @@ _NUMBERS = re.compile(r"\b(?P<year>20\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>20\d\d)\b"
-_NAMED = (re.compile(rf"\b{_DAY}(?: of)? {_MONTH},? {_YEAR}"), re.compile(rf"\b{_MONTH} {_DAY},? {_YEAR}"))
+_NAMED = (
+    re.compile(rf"\b{_DAY}(?: of)? {_MONTH},? {_YEAR}", re.IGNORECASE),
+    re.compile(rf"\b{_MONTH} {_DAY},? {_YEAR}", re.IGNORECASE),
+)
 _AGO = re.compile(
     r"\b(?:yesterday|last (?:week|month|night|year|weekend|\w+day)"
     r"|(?:an?|one|two|three|four|five|six|a few|some|several|a couple of|\d{1,2})"
-    r" (?:days?|weeks?|months?) (?:ago|back))\b"
+    r" (?:days?|weeks?|months?) (?:ago|back))\b",
+    re.IGNORECASE,
 )
 _WORKED = re.compile(
-    r"\b(?:worked|working|was fine|were fine|ran|trained|could (?:train|run)|good|successful\w*|no problems?|okay)\b"
+    r"\b(?:worked|working|was fine|were fine|ran|trained|could (?:train|run)|good|successful\w*|no problems?|okay)\b",
+    re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _NOW = re.compile(
     r"\bnow\b|\btoday\b|\bno longer\b|\bany ?more\b|\bsuddenly\b|\bsince\b|\buntil\b|\bup to\b"
-    r"|\bsame code\b|\bafter (?:the |an? )?(?:update|upgrade)\b"
+    r"|\bsame code\b|\bafter (?:the |an? )?(?:update|upgrade)\b",
+    re.IGNORECASE,
 )
 
 
@@ -52,7 +58,7 @@ class WorkedUntil:
 
 def find_worked_until(issue: Issue) -> WorkedUntil | None:
     """Return until when a report says that its program worked; None if it does not."""
-    sentences = _SENTENCE.split(issue.seen.lower())
+    sentences = _SENTENCE.split(issue.seen)
     for at, sentence in enumerate(sentences):
         around = " ".join(sentences[max(at - 1, 0) : at + 2])
         worked = any(not is_denied(sentence, found.start()) for found in _WORKED.finditer(sentence))
@@ -69,7 +75,7 @@ def _date_in(sentence: str) -> WorkedUntil | None:
     for pattern in (_NUMBERS, *_NAMED):
         if found := pattern.search(sentence):
             month = found["month"]
-            number = int(month) if month.isdigit() else _MONTHS.index(month) + 1
+            number = int(month) if month.isdigit() else _MONTHS.index(month.lower()) + 1
             try:
                 return WorkedUntil(found[0], date(int(found["year"]), number, int(found["day"])))
             except ValueError:

@@ -51,6 +51,7 @@ SENTENCES = {
     "hang-epoch-end": "At the end of the first epoch rank 1 hangs.",
     "hang-workers": "The DataLoader hangs with num_workers=4.",
     "hang-moe": "Our mixture of experts is stuck with ZeRO-3.",
+    "hang-vllm": "GRPO with use_vllm is blocked.",
     "hang-generation": "model.generate hangs on rank 0 with FSDP.",
     "hang-nodes": "Only one node joins, the other one waits at the rendezvous.",
     "hang-start": "Nothing moves: it is stuck at 0% on four cards.",
