@@ -12,6 +12,10 @@ import threading
 _ALLOCATIONS = 100_000
 """Containers between two searches for unused cycles: more than the imports of a command make, which stay in use."""
 
+_HELP = "help"
+_COMMANDS = f"{os.path.dirname(__file__)}/cli"  # noqa: PTH120 - the import of `pathlib` takes longer than the help
+"""The folder with a module for each command."""
+
 
 def run() -> None:
     """Run the command line and end the process with its exit code.
@@ -24,8 +28,11 @@ def run() -> None:
     try:
         from repros.model.compiled import CompiledCode  # noqa: PLC0415 - see above
 
-        compiled = CompiledCode()
-        compiled.install()
+        name = _kept_name(sys.argv[1:])
+        compiled = CompiledCode(name)
+        compiled.keep_expressions()
+        if name != _HELP:
+            compiled.keep_methods()
         from repros.cli import main  # noqa: PLC0415 - see above
 
         code = main()
@@ -36,6 +43,14 @@ def run() -> None:
         atexit._run_exitfuncs()  # noqa: SLF001 - its only name; processes that `multiprocessing` forks end by it, too
         os._exit(code)  # all output is flushed: `main` has dropped what could not be written
     sys.exit(code)
+
+
+def _kept_name(words: list[str]) -> str:
+    """Return the command that words begin with; without one, they are a `triage`, or ask for the help."""
+    first = words[0] if words else "-"
+    if first.startswith("-") and first not in {"-", "--"}:
+        return _HELP
+    return first if first.isalpha() and os.path.exists(f"{_COMMANDS}/{first}.py") else "triage"  # noqa: PTH110 - see above
 
 
 if __name__ == "__main__":

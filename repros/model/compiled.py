@@ -7,7 +7,6 @@ result of an earlier one. Only the program `repros` keeps them: a process that i
 
 from __future__ import annotations
 
-import dataclasses
 import marshal
 import os
 import re._compiler  # type: ignore[import-not-found] # neither module has a public name for the step that takes long
@@ -20,8 +19,8 @@ from typing import Any
 
 _FEWEST = 8
 """New results that are worth the rewriting of the file; a text of the user's may be in one or two of them."""
-_MOST_BYTES = 4 * 2**20
-"""Of the file; a larger one begins anew."""
+_MOST_BYTES = 2 * 2**20
+"""Of the file; a larger one begins anew with what one command has used, as reading it takes time, too."""
 _MOST = 4_000
 """New results of one process, which may run for days."""
 _VERSION = f"{sys.implementation.cache_tag} {sys.version}".encode()
@@ -35,15 +34,20 @@ _Key = tuple[str | bytes, int] | str
 class CompiledCode:
     """The results of compilations by their source, from a file that later commands read."""
 
-    def __init__(self) -> None:
-        """Read the file of this Python; if there is none yet, or it is damaged or another user's, begin without one."""
+    def __init__(self, name: str) -> None:
+        """Read the file of this Python; if there is none yet, or it is damaged or another user's, begin without one.
+
+        Args:
+            name: of the file: commands that compile much the same share one.
+        """
         self._kept: dict[_Key, bytes] = {}
         self._new: dict[_Key, bytes] = {}
+        self._used: set[_Key] = set()
         self._lock = RLock()
         self._made: tuple[Any, ...] = ()
         self._file = ""
         with suppress(Exception):  # no cache folder, which commands that need one report; whatever damaged data raises
-            self._file = f"{_folder()}/compiled-{zlib.crc32(_VERSION):08x}.repros-snapshot"
+            self._file = f"{_folder()}/compiled-{name}-{zlib.crc32(_VERSION):08x}.repros-snapshot"
             self._kept = self._read()
 
     def _read(self) -> dict[_Key, bytes]:
@@ -56,8 +60,8 @@ class CompiledCode:
         version, kept = marshal.loads(data)  # noqa: S302 - like bytecode, from the user's own cache
         return dict(kept) if version == _VERSION else {}
 
-    def install(self) -> None:
-        """Let `re` and `dataclasses` use it in this process."""
+    def keep_expressions(self) -> None:
+        """Let `re` use it in this process."""
         compiler = vars(re._compiler)  # noqa: SLF001 - see above
         compile_anew, make = compiler["compile"], compiler["_sre"].compile
 
@@ -76,6 +80,13 @@ class CompiledCode:
                 self._add(key, self._made)
             return expression
 
+        compiler["_sre"] = SimpleNamespace(**{**vars(compiler["_sre"]), "compile": record})
+        compiler["compile"] = compile_expression
+
+    def keep_methods(self) -> None:
+        """Let `dataclasses` use it in this process."""
+        import dataclasses  # noqa: PLC0415 - the help needs none
+
         def execute(source: str, namespace: dict[str, Any], methods: dict[str, Any]) -> None:
             code = self._find(source)
             if not isinstance(code, CodeType):
@@ -83,13 +94,12 @@ class CompiledCode:
                 self._add(source, code)
             exec(code, namespace, methods)  # noqa: S102 - as `dataclasses` does
 
-        compiler["_sre"] = SimpleNamespace(**{**vars(compiler["_sre"]), "compile": record})
-        compiler["compile"] = compile_expression
         vars(dataclasses)["exec"] = execute
 
     def _find(self, key: _Key) -> Any:
         """Return a result, or None."""
         kept = self._kept.get(key) or self._new.get(key)
+        self._used.add(key)
         return None if kept is None else marshal.loads(kept)  # noqa: S302 - see above
 
     def _add(self, key: _Key, result: Any) -> None:
@@ -104,7 +114,8 @@ class CompiledCode:
             return
         data = marshal.dumps((_VERSION, self._kept | self._new))
         if len(data) > _MOST_BYTES:
-            data = marshal.dumps((_VERSION, self._new))
+            used = {key: kept for key, kept in self._kept.items() if key in self._used}
+            data = marshal.dumps((_VERSION, used | self._new))
         from pathlib import Path  # noqa: PLC0415 - see above
 
         file = Path(self._file)

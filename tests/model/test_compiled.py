@@ -34,8 +34,9 @@ def restore() -> None:
 def start() -> CompiledCode:
     """Begin as a new process of the program does."""
     restore()
-    kept = CompiledCode()
-    kept.install()
+    kept = CompiledCode("test")
+    kept.keep_expressions()
+    kept.keep_methods()
     return kept
 
 
@@ -98,6 +99,23 @@ def test_few_results_are_not_worth_a_file(folder: Path) -> None:
     re.compile("a text of the user's")
     kept.save()
     assert not folder.exists()
+
+
+def test_a_large_file_begins_anew_with_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("repros.model.compiled._FEWEST", 1)
+    first = start()
+    re.compile("used once")
+    assert number_compiled() == len(EXPRESSIONS)
+    first.save()
+    monkeypatch.setattr("repros.model.compiled._MOST_BYTES", 1)
+    second = start()
+    assert number_compiled() == 0
+    re.compile("new")
+    second.save()
+    third = start()
+    assert number_compiled() == 0
+    assert third._find(("new", 0))
+    assert not third._find(("used once", 0))
 
 
 def test_an_expression_is_found_by_its_type_and_flags() -> None:
