@@ -95,7 +95,7 @@ def complete_issue(answer: Answer, document: Document, report: Report, readers: 
     ):
         after = sum(section.label in _FIRST for section in sections)
         sections[after:after] = computed_section(report)
-    if not is_known and change is None and (until := find_worked_until(issue)):
+    if not is_known and not report.decided and change is None and (until := find_worked_until(issue)):
         after = sum(section.label in _FIRST for section in sections)
         sections.insert(after, Section("begins", (until.text,), most_lines=4))
     if change and not answer.repro_id:  # what changed excludes most other causes

@@ -88,6 +88,7 @@ def test_a_report_states_a_fact(text: str, name: str) -> None:
     [
         ("It never starts; two epochs would be enough.", "steps-ran"),
         ("Number of points at initialization: 100. It dies after 300 steps.", "at-initialization"),
+        ("Number of points at initialization: 7. Then Training: 23% 700/3000 [01:12<05:17].", "at-initialization"),
         ("Training runs out of memory, evaluation does not.", "in-predict"),
         ("Fine-tuning on an A100 gives NaN.", "other-device-works"),
         ("Full fine-tuning of 7B, no LoRA.", "adapter"),
