@@ -75,7 +75,7 @@ _INGREDIENTS = {
     name: (re.compile(in_cause, re.IGNORECASE), re.compile(in_report, re.IGNORECASE))
     for name, in_cause, in_report in (
         ("adapter", r"\bLoRA\b|\badapters?\b|peft", r"lora\b|adapter|peft|dora\b|lora_"),
-        ("deepspeed", r"\bDeepSpeed|\bZeRO\b", r"deepspeed|\bzero[-_ ]?(?:stage)?[-_ =]*[0-3]|zero3|\bds_"),
+        ("deepspeed", r"\bDeepSpeed|(?-i:\bZeRO\b)", r"deepspeed|\bzero[-_ ]?(?:stage)?[-_ =]*[0-3]|zero3|\bds_"),
         ("fsdp", r"\bFSDP\b|\bDTensor\b", r"fsdp|fully_shard|dtensor|torchtitan|shard"),
         ("rollouts", r"\bvLLM\b|\bSGLang\b", r"vllm|sglang"),
         ("iterable", r"\biterable\b|\bstreamed\b", r"iterable|stream|webdataset|torchdata"),

@@ -115,3 +115,9 @@ def test_memory_that_is_short_at_the_first_step_has_not_grown() -> None:
     grows = "The memory grows until processes are killed"
     assert read("It runs out of memory at the first step.").excludes(grows)
     assert not read("It runs out of memory after 300 steps.").excludes(grows)
+
+
+def test_a_loop_of_zero_times_needs_no_deepspeed() -> None:
+    conditions = Conditions(lacks=frozenset({"deepspeed"}))
+    assert not conditions.lacks_needed("the loop ran zero times: the data set is empty")
+    assert conditions.lacks_needed("ZeRO-3 has released the parameter")
