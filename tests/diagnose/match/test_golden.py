@@ -12,7 +12,7 @@ from repros.diagnose.match import Confidence, LogMatch, SignatureIndex, match_lo
 from repros.diagnose.match.log import decode_lines
 from repros.model import ExpectedOutcome, Raised
 from tests.diagnose.match.golden_logs import GOLDEN, GoldenLog, read_golden_logs
-from tests.package_catalogue import load
+from tests.package_catalogue import load, load_index
 
 LOGS = tuple(read_golden_logs())
 CATALOGUE = load()
@@ -22,7 +22,7 @@ PRECISION, RECALL = 1.0, 0.95
 
 @cache
 def found(log: GoldenLog) -> LogMatch:
-    return match_log(decode_lines(log.text.encode()), CATALOGUE)
+    return match_log(decode_lines(log.text.encode()), load_index())
 
 
 def ids(result: LogMatch) -> set[str]:

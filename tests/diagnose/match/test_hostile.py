@@ -13,7 +13,7 @@ import pytest
 from repros.diagnose.match import find, log, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.text import format_match
-from tests.package_catalogue import load
+from tests.package_catalogue import load_index
 
 SIZE = 2_400_000
 """Bytes of most logs: more lines than are read, if they are short. test_properties shows that the cost is linear."""
@@ -81,7 +81,7 @@ def test_a_sequence_that_is_not_closed_takes_its_own_line_only() -> None:
 
 def test_many_ranks_are_counted_and_not_listed() -> None:
     text = "".join(f"[rank{number}]: RuntimeError: boom\n" for number in range(2_000))
-    found = match_log(decode_lines(text.encode()), load())
+    found = match_log(decode_lines(text.encode()), load_index())
     assert len(found.failures[0].labels) == 2_000
     report = " ".join(format_match(found, 80).plain.split())
     assert "line 1, rank 0, rank 1, rank 2, rank 3, ... (2,000 in all): RuntimeError: boom" in report
@@ -90,7 +90,7 @@ def test_many_ranks_are_counted_and_not_listed() -> None:
 def test_a_writer_that_was_forgotten_keeps_its_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find, "MOST_WRITERS", 2)
     text = "".join(f"[rank{number}]: ValueError: {number}\n" for number in range(5))
-    found = match_log(decode_lines(text.encode()), load())
+    found = match_log(decode_lines(text.encode()), load_index())
     assert [(failure.labels, failure.links[0].line) for failure in found.failures] == [
         ((f"rank{number}",), number + 1) for number in range(5)
     ]

@@ -21,9 +21,8 @@ from repros.diagnose.match.text import format_match
 from repros.model.errors import ReprosError
 from tests.diagnose.match.golden_logs import GOLDEN, read_golden_logs
 from tests.diagnose.match.wrappers import WRAPPERS, wrap_text
-from tests.package_catalogue import load
+from tests.package_catalogue import load_index
 
-CATALOGUE = load()
 LOGS = tuple(read_golden_logs())
 MOST = 40
 """Examples of each property; one takes two or three searches of the catalogue."""
@@ -48,7 +47,7 @@ AROUND = (
 
 @cache
 def found(text: str) -> LogMatch:
-    return match_log(decode_lines(text.encode()), CATALOGUE)
+    return match_log(decode_lines(text.encode()), load_index())
 
 
 def ids(result: LogMatch) -> set[str]:

@@ -7,9 +7,8 @@ import pytest
 from repros.diagnose.match import LogMatch, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.occurrences import ContradictingLine, ContradictionKind
-from tests.package_catalogue import load
+from tests.package_catalogue import load_index
 
-CATALOGUE = tuple(load())
 HEAD = "Traceback (most recent call last):\n"
 NO_BACKEND = "RuntimeError: No backend type associated with device type cpu\n"
 IN_PLACE = (
@@ -23,7 +22,7 @@ def frame(file: str, line: int, function: str) -> str:
 
 
 def found(text: str) -> LogMatch:
-    return match_log(decode_lines(text.encode()), CATALOGUE)
+    return match_log(decode_lines(text.encode()), load_index())
 
 
 REDUCE = HEAD + frame("/home/user/train.py", 9, "main") + frame("/env/torch/distributed/c10d.py", 3, "all_reduce")

@@ -8,17 +8,16 @@ from repros.diagnose.match import Confidence, LogMatch, match_log
 from repros.diagnose.match.hint_files import hints_of
 from repros.diagnose.match.log import decode_lines
 from repros.diagnose.match.text import format_match
-from tests.package_catalogue import load
+from tests.package_catalogue import load_index
 
 pytestmark = pytest.mark.of_all_scripts
 
-CATALOGUE = tuple(load())
 READY_TWICE = "Parameter at index 55 with name lora_B.default.weight has been marked as ready twice."
 SKIPPED = "Skipping the `training_step` by returning None in distributed training is not supported."
 
 
 def found(text: str) -> LogMatch:
-    return match_log(decode_lines(text.encode()), CATALOGUE)
+    return match_log(decode_lines(text.encode()), load_index())
 
 
 def ids(text: str) -> list[str]:

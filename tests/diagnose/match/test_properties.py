@@ -14,9 +14,8 @@ from repros.diagnose.match.log import decode_lines
 from repros.model.errors import ReprosError
 from tests.diagnose.match.golden_logs import GOLDEN
 from tests.diagnose.match.wrappers import WRAPPERS, wrap_text
-from tests.package_catalogue import load
+from tests.package_catalogue import load_index
 
-CATALOGUE = load()
 KNOWN = (
     "rpr-0004-failing-fused-adamw-hand-2023-05",
     "rpr-0002-forced-hooks-ddp-hand-2026-07",
@@ -31,7 +30,7 @@ ANY = sorted(WRAPPERS.keys() - {"last-lines", "flattened", *FIRST, *LAST})
 
 
 def found(text: str) -> LogMatch:
-    return match_log(decode_lines(text.encode("utf-8", "surrogatepass")), CATALOGUE)
+    return match_log(decode_lines(text.encode("utf-8", "surrogatepass")), load_index())
 
 
 def ids(text: str) -> list[str]:
@@ -106,7 +105,7 @@ def test_any_order_of_lines_is_read(pieces: list[str], end: str) -> None:
 
 def read_or_refused(raw: bytes) -> None:
     try:
-        result = match_log(decode_lines(raw), CATALOGUE)
+        result = match_log(decode_lines(raw), load_index())
     except ReprosError:
         return
     count = raw.count(b"\n") + 1
@@ -154,7 +153,7 @@ def test_the_cost_is_linear(kind: str) -> None:
     def seconds(size: int) -> float:
         raw = HOSTILE[kind](size).encode()
         started = time.process_time()
-        match_log(decode_lines(raw), CATALOGUE)
+        match_log(decode_lines(raw), load_index())
         return time.process_time() - started
 
     def is_linear() -> bool:
@@ -175,7 +174,7 @@ def test_long_lines_cost_no_more_than_short_ones(unit: str) -> None:
         line = (unit * length)[: length - 2] + "x\n"
         raw = (line * (1_000_000 // length)).encode()
         started = time.process_time()
-        match_log(decode_lines(raw), CATALOGUE)
+        match_log(decode_lines(raw), load_index())
         return time.process_time() - started
 
     assert any(seconds(19_999) < 3 * seconds(60) for _ in range(3))  # a busy machine can spoil a measurement

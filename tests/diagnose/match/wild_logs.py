@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from repros.diagnose.match import Candidate, Confidence, match_log
+from repros.diagnose.match import Candidate, Confidence, SignatureIndex, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.model import Repro
 
@@ -119,7 +119,8 @@ def measure(logs: Iterable[WildLog], repros: Iterable[Repro]) -> Figures:
 @cache
 def _answers(catalogue: tuple[Repro, ...]) -> dict[str, tuple[Candidate, ...]]:
     """Return the candidates of each log, by name."""
-    return {log.name: match_log(decode_lines(log.text.encode()), catalogue).candidates for log in read_wild_logs()}
+    index = SignatureIndex(catalogue)
+    return {log.name: match_log(decode_lines(log.text.encode()), index).candidates for log in read_wild_logs()}
 
 
 def second_reader_agreement(*, is_counted: bool) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import pytest
 from repros.diagnose.match import match_log
 from repros.diagnose.match.log import decode_lines
 from tests.diagnose.messages.explained import explained
-from tests.package_catalogue import load
+from tests.package_catalogue import load_index
 
 
 def keys_error(missing: str, unexpected: str) -> str:
@@ -34,7 +34,7 @@ def test_the_same_model_compiled_is_named_and_no_other_wrapper(missing: str, une
     (explanation,) = explained(text)
     likely = [cause.cause.text for cause in explanation.causes if cause.is_likely]
     assert [word in cause for cause in likely] == [True]
-    found = match_log(decode_lines(text.encode()), load())
+    found = match_log(decode_lines(text.encode()), load_index())
     assert found.candidates == ()
 
 

@@ -14,7 +14,7 @@ from repros.diagnose.match.log import decode_lines
 from repros.diagnose.messages import explain
 from repros.diagnose.messages.json_format import explanations_to_json
 from tests.diagnose.match.golden_logs import read_golden_logs
-from tests.package_catalogue import load
+from tests.package_catalogue import load_index
 from tests.tools.site.browser import axe_source, watch
 from tools.site.source import Source
 
@@ -116,12 +116,12 @@ def test_the_matcher_answers_as_the_command(page: Any, address: str, *, everythi
     asked: list[str] = []
     page.on("request", lambda request: asked.append(f"{request.method} {request.url}"))
     page.goto(f"{address}match.html")
-    catalogue = load()
+    index = load_index()
     answer(page, GOLDEN[0].text)
     asked.clear()
     for log in GOLDEN if everything else GOLDEN[::EVERY_LOG]:
         lines = decode_lines(log.text.encode(), "the log")
-        found = match_log(lines, catalogue)
+        found = match_log(lines, index)
         explained = {} if found.candidates else explanations_to_json(explain(found.failures, lines))
         expected = json.loads(json.dumps(match_to_json(found) | explained))
         assert answer(page, log.text) == expected, log.name

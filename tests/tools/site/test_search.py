@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from repros.diagnose.match import match_log
+from repros.diagnose.match import SignatureIndex, match_log
 from repros.diagnose.match.log import decode_lines
 from repros.engine.signature import normalise
 from repros.model import Repro
@@ -127,10 +127,10 @@ def test_every_documented_message_finds_its_failure_first(
 def test_the_messages_of_real_logs_find_their_failure_first(
     source: Source, find: Callable[[Iterable[str]], list[list[str]]]
 ) -> None:
-    asked = []
+    asked, index = [], SignatureIndex(source.catalogue)
     for log in GOLDEN:
         lines = log.text.splitlines()
-        for candidate in match_log(decode_lines(log.text.encode()), source.catalogue).candidates:
+        for candidate in match_log(decode_lines(log.text.encode()), index).candidates:
             link = candidate.occurrences[0].link
             # As it stands, the line that names the class; further lines of the message may be the telling ones.
             others = link.raised.message.split("\n")[1:]
