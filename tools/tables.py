@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from repros.diagnose.messages import load_families
 from repros.engine import evidence
-from repros.engine.catalogue import load
 from repros.engine.stacks import load_stacks
 from repros.model.settings import EVIDENCE
 from repros.text import failures
@@ -23,6 +22,7 @@ from tests.advise.audit import checked_pins
 from tests.diagnose.match import wild_logs
 from tests.diagnose.match.hang import public_logs
 from tests.diagnose.messages import family_logs
+from tests.package_catalogue import load
 from tests.sampled import audited_table, scripts_table, unseen_table
 from tests.sampled import table as reports_table
 from tests.scripts.reduce import table as reduced_table

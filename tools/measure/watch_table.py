@@ -250,10 +250,10 @@ def fill(page: str) -> str:
 
 def read_measured() -> list[dict[str, Any]]:
     """Return the measurements, each with the checks that its header says will find it (`expected`)."""
-    repros = catalogue.load()
+    repros = {repro.id: repro for repro in catalogue.load()}
     lines = list(read_kept().values())
     for line in lines:
-        repro = repros.find(line["repro"])
+        repro = repros[line["repro"]]
         variant = repro.variant(line["variant"])
         line["expected"] = list(checks_of(repro, variant)) if line["fails"] and variant is not None else []
     return lines
