@@ -39,12 +39,15 @@ def cases(*runs: list[str]) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_some_cases_run_and_all_by_command() -> None:
-    everything, some, all_cells, named = cases(["--long", FILE], [FILE], ["--all-cells", FILE], [f"{FILE}::{NAME}"])
+    runs = (["--long", FILE], [FILE], ["--all-cells", FILE], [f"{FILE}::{NAME}"])
+    everything, some, all_cells, named, drawn, others = cases(*runs, *(["--seed", seed, FILE] for seed in "ab"))
     assert len(some) == KEPT < len(everything)
     places = [everything.index(case) for case in some]
     gaps = {later - earlier for earlier, later in itertools.pairwise(places)}
     assert max(gaps) - min(gaps) <= 1, "evenly spread"
     assert all_cells == named == everything
+    assert len({*drawn}) == len({*others}) == KEPT
+    assert {*drawn} != {*others}, "a seed draws cases of its own"
 
 
 SAMPLES = """\

@@ -30,7 +30,7 @@ LIBRARIES = {
 def library_python(current_python: Path, warm_with: Callable[..., Path]) -> Path:
     """A program in the place of `current_python`, for scripts: the libraries it has are imported once."""
     code = "import sys; from importlib.util import find_spec; print(*filter(find_spec, sys.argv[1:]))"
-    command = [current_python, "-c", code, *LIBRARIES]
+    command = [str(current_python), "-c", code, *LIBRARIES]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return warm_with(*map(LIBRARIES.__getitem__, found))
 
