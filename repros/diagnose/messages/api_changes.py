@@ -205,7 +205,7 @@ def _rows(package: str, name: str) -> Iterator[ApiName]:
 def _instead(one: ApiName) -> str:
     """Return what replaces a name, with the row's owner or with any."""
     table = replacements().get(one.package, {}).get(one.name, {})
-    usual = "leave it out" if one.owner.endswith("()") else "its newer name, from the changelog"
+    usual = "leave it out" if one.owner.endswith("()") else "its newer name or module"
     return table.get(one.owner) or table.get("*") or usual
 
 
