@@ -9,7 +9,7 @@ from repros.diagnose.issue.facts import HasFact, Weighed, fact_for_left_alone
 from repros.diagnose.messages.family import Cause
 from repros.scripts.triage.answer import Section
 
-_SHORT_CAUSE = re.compile(r"[:,(]")
+_ASIDE = re.compile(r" ?\([^()]*\)")
 _MOST_EXCLUDED = 2
 _NONE_LEFT = "the first wrong value and its place: the report excludes the causes that such reports usually have"
 _MOST_CAUSES = 3
@@ -37,9 +37,7 @@ def cause_sections(weighed: Weighed, has: HasFact, *, is_shown: bool) -> Iterato
 
 def _short_cause(cause: Cause, room: int) -> str:
     """Return what a check prints for a cause, and as much of the cause and its fix as fits in some characters."""
-    head, _, tail = cause.text.partition(": ")
-    if tail and len(head.split()) < _FEWEST_WORDS:
-        head = f"{head}: {re.split(r' [(]|, ', tail)[0]}"
+    head = _head(cause)
     shown = f"if {cause.shows}: "
     text = cause.text if len(shown) + len(cause.text) <= room * 2 // 3 else head
     parts = cause.fix.partition("; ")[0].split(", ")
@@ -49,9 +47,15 @@ def _short_cause(cause: Cause, room: int) -> str:
     return f"{shown}{text}: {next(fitting, whole[-1] if whole else cause.fix)}"
 
 
+def _head(cause: Cause) -> str:
+    """Return what a cause is, without its examples."""
+    head, _, tail = cause.text.partition(": ")
+    return f"{head}: {re.split(r' [(]|, ', tail)[0]}" if tail and len(head.split()) < _FEWEST_WORDS else head
+
+
 def excluded_section(weighed: Weighed) -> Iterator[Section]:
     """Yield the causes that the report itself excludes, with what it states against them."""
-    causes = {says: _SHORT_CAUSE.split(cause.text)[0].strip() for cause, says in reversed(weighed.excluded)}
+    causes = {says: _ASIDE.sub("", _head(cause)) for cause, says in reversed(weighed.excluded)}
     texts = [f"{cause}, as {says}" for says, cause in reversed(causes.items())]
     if texts:
         yield Section("excluded", ("; ".join(texts[:_MOST_EXCLUDED]),), most_lines=2)
