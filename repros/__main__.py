@@ -30,13 +30,13 @@ def run() -> None:
 
         name = _kept_name(sys.argv[1:])
         compiled = CompiledCode(name)
+        atexit.register(compiled.save)
         compiled.keep_expressions()
         if name != _HELP:
             compiled.keep_methods()
         from repros.cli import main  # noqa: PLC0415 - see above
 
         code = main()
-        compiled.save()
     except KeyboardInterrupt:
         os._exit(128 + signal.SIGINT)
     if threading.active_count() == 1:

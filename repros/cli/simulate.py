@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -80,6 +81,7 @@ def simulate(
         raise ReprosError(f"there is no program {command[0]!r} on PATH; name it, or give its path.")
     _refuse_old_python(program, environ["PATH"])
     sys.stdout.flush()
+    atexit._run_exitfuncs()  # noqa: SLF001 - its only name; a program that is replaced never comes to its end
     os.execve(program, list(command), environ)  # noqa: S606 - the user's own command
 
 

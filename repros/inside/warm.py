@@ -50,7 +50,7 @@ _JOBS_BEFORE = 20
 """Jobs before the server moves its memory to huge pages, which takes as much processor time as some twenty jobs save.
 
 With torch 2.15 and Lightning, 430 MB, a fork and its end then take 10 ms of processor time in the place of 23. Memory
-of later imports is moved after the next twenty jobs.
+of later imports is moved before the next job with a multiple of twenty as its number.
 """
 
 
