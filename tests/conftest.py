@@ -48,7 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--long", action="store_true", help="run all cases of the tests that are marked as long")
     parser.addoption(
-        "--seed", metavar="TEXT", help="run tests for each script on changed ones, and a tenth of the others"
+        "--seed",
+        metavar="TEXT",
+        help="draw the cases of long tests; run tests for each script on changed ones, and a tenth of the others",
     )
 
 
