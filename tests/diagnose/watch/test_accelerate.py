@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.diagnose.watch.watched import watch
+from tests.diagnose.watch.watched import watch, watch_by_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("libraries")]
 
@@ -21,6 +21,8 @@ NAMED = {
         *("share_of_share", "share_of_other_data", "split_differs", "plugin_ignored"),
     },
 }
+COLD = "accelerated.py"
+"""A program that imports the libraries itself, after the watch has its hooks, as a user's does."""
 
 
 @pytest.fixture
@@ -33,8 +35,12 @@ def libraries(current_python: Path) -> None:
 
 
 @pytest.mark.parametrize("script", NAMED)
-def test_each_failure_is_named(script: str, library_python: Path, tmp_path: Path) -> None:
-    assert sorted(watch(library_python, tmp_path, script, "failing")) == sorted(NAMED[script])
+def test_each_failure_is_named(script: str, current_python: Path, library_python: Path, tmp_path: Path) -> None:
+    if script == COLD:
+        found = watch_by_command(current_python, tmp_path, script, "failing")
+    else:
+        found = watch(library_python, tmp_path, script, "failing")
+    assert sorted(found) == sorted(NAMED[script])
 
 
 @pytest.mark.parametrize("script", NAMED)

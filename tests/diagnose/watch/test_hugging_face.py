@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.diagnose.watch.watched import watch
+from tests.diagnose.watch.watched import watch, watch_by_command
 
 pytestmark = pytest.mark.slow
 
@@ -31,9 +31,10 @@ def release(current_python: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in done.stdout.split(".")[:2])
 
 
-def test_each_failure_is_named(library_python: Path, release: tuple[int, ...], tmp_path: Path) -> None:
+def test_each_failure_is_named(current_python: Path, release: tuple[int, ...], tmp_path: Path) -> None:
+    """The program imports the libraries after the watch has its hooks, as a user's does."""
     lacking = {name for name, since in SINCE.items() if release < tuple(map(int, since.split(".")))}
-    found = watch(library_python, tmp_path, "hugging_face.py", "failing")
+    found = watch_by_command(current_python, tmp_path, "hugging_face.py", "failing")
     assert sorted(found) == sorted(NAMED - lacking)
 
 
