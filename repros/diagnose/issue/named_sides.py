@@ -31,7 +31,8 @@ _BOTH = re.compile(
 """Two sides of which the worse one is named again."""
 _VAGUE = re.compile(
     r"\b(?:it|this|that|them|these|those|which|what|everything|version|release|older|newer|previous|latest|before|gpus?"
-    r"|cards?|ranks?|cpu|cuda|nodes?|fp\d\d|bf16|float\d\d|bfloat16|steps?|epochs?|same|simple|small\w*|few\w*|no|not|help)\b"
+    r"|cards?|ranks?|cpu|cuda|nodes?|fp\d\d|bf16|float\d\d|bfloat16|steps?|epochs?|same|simple|small\w*|few\w*|no|not|help"
+    r"|nothing|nobody|none|never|neither|hardly|barely|rarely|seldom)\b"
     r"|\d\.\d|n't\b",
     re.IGNORECASE,
 )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from repros.diagnose.issue.issue import Issue
 from repros.diagnose.issue.named_sides import find_named
+from repros.diagnose.issue.tried import shorten_negations
 
 
 class PairKind(StrEnum):
@@ -104,7 +105,8 @@ _WORKS = (
     r"|looks?) (?:all )?(?:fine|ok|okay|right|correct|normal|good|stable)"
     r"|everything is ok|decreases? (?:normally|as expected)|trains? (?:well|fine|normally)|train(?:s|ed)? (?:well"
     r"|fine|normally)"
-    r"|converges?|succeeds?|passes|no (?:such )?(?:problems?|issues?|errors?)|(?:problem|issue|error|nan|leak|hang)s? "
+    r"|converges?|succeeds?|passes|no (?:such )?(?:problems?|issues?|errors?(?! (?:messages?|logs?|traces?)\b))"
+    r"|(?:problem|issue|error|nan|leak|hang)s? "
     r"(?:goes away|disappears|vanish\w*|is gone|does(?:n't| not) (?:occur|happen|appear))"
     r"|(?:did|does|do)(?:n't| not) (?:occur|happen|appear|crash|hang|fail|cause)\b[^.\n,;]{0,30}|normal(?:ly)?"
     r"|(?:falls?|learns|trains) as (?:usual|expected)|no such trouble|runs? (?:fine|well))"
@@ -163,7 +165,8 @@ _PROGRAM = (
     (
         ("repo", "framework", "trainer", "library", "codebase", "implementation", "toolkit"),
         (
-            rf"\b{_WORKS}\b[^.\n;]{{0,40}}?\b(?:using|with|in|by) {_NAME} (?:repo(?:sitory)?|framework|trainer|library"
+            rf"\b{_WORKS}\b[^.\n;]{{0,40}}?\b(?:using|with|in|by) {_NAME} (?:repo(?:sitory)?|framework|trainer"
+            rf"|library"
             r"|codebase|implementation|toolkit)\b"
         ),
     ),
@@ -185,7 +188,8 @@ _SET = (
     (
         ("false", "none", "0", "off", "eager", "sdpa", "disable"),
         (
-            rf"(?P<part>{_OFF})[^.\n;]{{0,40}}?(?<!not )(?<!n't )\b(?:{_WORKS}|fix(?:es|ed)|solve[sd]|resolve[sd]|helps"
+            rf"(?P<part>{_OFF})[^.\n;]{{0,40}}?(?<!not )(?<!n't )\b(?:{_WORKS}|fix(?:es|ed)|solve[sd]|resolve[sd]"
+            rf"|helps"
             rf"|avoids)\b"
         ),
     ),
@@ -250,7 +254,7 @@ def find_pair(issue: Issue, *, is_crash: bool) -> Pair | None:
         issue: the issue.
         is_crash: whether it reports a crash.
     """
-    sentences = [issue.title, *_SENTENCE.split(issue.seen)]
+    sentences = [issue.title, *_SENTENCE.split(shorten_negations(issue.seen))]
     pairs = [f"{sentence} {following}" for sentence, following in pairwise(sentences[1:])]
     titled = [f"{issue.title}\n{sentence}" for sentence in sentences[1:4]]
     for text in (*sentences, *pairs, *titled):

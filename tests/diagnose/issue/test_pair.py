@@ -87,6 +87,10 @@ def test_two_sides(text: str, kind: PairKind, works: str, fails: str) -> None:
         "The model works.",
         "With a seed it does not work.",
         "With this it works.",
+        "Without packing it does not really work.",
+        "Without packing it hardly works.",
+        "Without packing there is no error message.",
+        "With my own sampler loader nothing works.",
     ],
 )
 def test_one_side_alone(text: str) -> None:
