@@ -29,11 +29,12 @@ _REQUIREMENT = (
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _HEADING = re.compile(r"^ {0,3}#{1,6} \S", re.MULTILINE)
 _FEWEST_HEADINGS = 2
-_TITLE = re.compile(
-    r"\A\s*# \S[^\n]*\n(?:\s*\n|(?:[^\n#]*\n){0,2}?"
-    r"[^\n#]*\w['\u2019\w,`*.)-]*(?: [(`\"'*]?[A-Za-z][\w'\u2019,`*.)-]*){3})"
-)
-"""A title, and an empty line or a sentence below it, which no log begins with."""
+_WORD = re.compile(r"[(`\"'*]?[A-Za-z][\w'\u2019,`*.)-]*")
+_FEWEST_WORDS = 3
+"""Words of a sentence, which follow another one."""
+_BEHIND_WORDS = "'\u2019,`*.)-"
+_LINES_BELOW, _LONGEST_LINE = 3, 1_000
+"""Lines below a title in which a sentence is looked for, and characters of each."""
 _PIN = re.compile(r"^\s*[A-Za-z0-9][\w.-]*(?:\[[\w,. -]*\])?\s*(?:[=~]=|>=)\s*\d", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:import|from) +[\w.]+", re.MULTILINE)
 _LOCKS = (
@@ -215,9 +216,27 @@ def _kind_of_text(text: str) -> InputKind:
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if lines and _PIN.search(text) and all(re.match(_REQUIREMENT, line.strip()) for line in lines):
         return InputKind.PACKAGES
-    if _TITLE.match(text):
-        return InputKind.ISSUE
-    return InputKind.LOG
+    return InputKind.ISSUE if _has_title(text) else InputKind.LOG
+
+
+def _has_title(text: str) -> bool:
+    """Whether a text begins with a title, and an empty line or a sentence below it, which no log begins with."""
+    title, *below = text.lstrip().split("\n", 1 + _LINES_BELOW)[: 1 + _LINES_BELOW]
+    if not re.match(r"# \S", title) or not below:
+        return False
+    lines = "\n".join(line[:_LONGEST_LINE] for line in below).partition("#")[0].split("\n")
+    return not below[0].strip() or any(map(_is_sentence, lines))
+
+
+def _is_sentence(line: str) -> bool:
+    """Whether words follow each other in a line."""
+    words = line.split(" ")
+    return any(
+        word.rstrip(_BEHIND_WORDS)[-1:].isalnum()
+        and all(map(_WORD.fullmatch, words[at : at + _FEWEST_WORDS - 1]))
+        and _WORD.match(words[at + _FEWEST_WORDS - 1])
+        for at, word in enumerate(words[:-_FEWEST_WORDS], start=1)
+    )
 
 
 def _is_script(text: str) -> bool:

@@ -154,7 +154,14 @@ def test_a_title_above_prose_is_that_of_an_issue(text: str, kind: InputKind) -> 
         ("# Training hangs\nIt waits after the first epoch, and nothing is printed.\n", InputKind.ISSUE),
         ("# What we need\ntorch==2.5.1\nnumpy==2.1.0\n", InputKind.PACKAGES),
         ("# epoch 1\nstep 1 loss 0.5\nstep 2 loss 0.4\n", InputKind.LOG),
+        ("# Loss\n| lr | loss |\nIt is worse than in issue #7\n", InputKind.ISSUE),
     ],
 )
 def test_a_title_with_a_sentence_below_it_is_an_issue(text: str, kind: InputKind) -> None:
     assert kind_of_text(text.encode()) is kind
+
+
+@pytest.mark.parametrize("part", ["a", "1", "a,", "A.", "a ", "aa bb 1 "])
+def test_a_long_line_below_a_title_is_read_in_linear_time(part: str) -> None:
+    """In quadratic time, a million characters would take longer than any limit of a test."""
+    assert kind_of_text(f"# Weights\n{part * (1_000_000 // len(part))}".encode())
