@@ -59,10 +59,7 @@ class Fact:
         if self.effect:
             clauses = clauses_with(self.effect, text)
             return any(re.search(pattern, clause, re.IGNORECASE) for clause in clauses for pattern in self.patterns)
-        if any(re.search(expression, text, re.IGNORECASE) for expression in self.unless):
-            return False
-        found = (re.finditer(expression, text, re.IGNORECASE) for expression in self.patterns)
-        return any(not _is_negated(text, one) for one in chain.from_iterable(found))
+        return not _states_one(self.unless, text) and _states_one(self.patterns, text)
 
 
 @dataclass(frozen=True)
@@ -78,6 +75,12 @@ class Weighed:
 def is_denied(text: str, start: int) -> bool:
     """Return whether the words right in front of a place of a text negate the words there."""
     return bool(_NEGATION.search(text[max(start - _LONGEST_NEGATION, 0) : start]))
+
+
+def _states_one(expressions: Sequence[str], text: str) -> bool:
+    """Return whether an expression has a match in a text that is not negated."""
+    found = (re.finditer(expression, text, re.IGNORECASE) for expression in expressions)
+    return any(not _is_negated(text, one) for one in chain.from_iterable(found))
 
 
 def _is_negated(text: str, found: re.Match[str]) -> bool:

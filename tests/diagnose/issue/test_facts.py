@@ -77,6 +77,9 @@ def facts_of(text: str) -> set[str]:
         ("It stops after two epochs.", "epochs-ran"),
         ("The answer is: no no no no no", "one-word"),
         ("If either of the two is off, it is gone.", "each-alone-works"),
+        ("Autocast isn't used, everything is float32.", "full-precision"),
+        ("I use LoRA, not full fine-tuning.", "adapter"),
+        ("It runs on Ubuntu, not on Windows.", "linux"),
     ],
 )
 def test_a_report_states_a_fact(text: str, name: str) -> None:
@@ -130,6 +133,10 @@ def test_a_report_states_a_fact(text: str, name: str) -> None:
         ("It worked for three epochs.", "worked-before"),
         ("lr decays from 1e-4 to 1e-8.", "rate-tiny"),
         ("6.2 MiB is reserved by PyTorch but unallocated.", "memory-reserved"),
+        ("bf16 with float32 master weights.", "full-precision"),
+        ("It doesn't freeze on a single GPU.", "one-process"),
+        ("On one card there is no hang.", "one-process"),
+        ("With 1 GPU it never crashes.", "one-process"),
     ],
 )
 def test_a_report_does_not_state_a_fact(text: str, name: str) -> None:
