@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -118,8 +119,8 @@ def proof_of(supposed: Supposed) -> ProofKind:
         ProofKind.QUOTED_LINE: lambda: supposed.quoted and _IS_LINE.search(around) and _PACKAGE.search(around),
         ProofKind.UNDONE: lambda: _UNDONE.search(around),
         ProofKind.NOT_GIVEN: lambda: _NOT_GIVEN.search(sentence),
-        ProofKind.NOT_SYNCHRONISED: lambda: _SYNCHRONISED.search(sentence),
         ProofKind.OPTION: lambda: supposed.option,
+        ProofKind.NOT_SYNCHRONISED: lambda: _SYNCHRONISED.search(sentence),
         ProofKind.RANKS: lambda: is_of_ranks(sentence),
         ProofKind.NOT_REACHED: lambda: _NOT_REACHED.search(sentence),
         ProofKind.ORDER: lambda: _ORDER.search(sentence),
@@ -145,7 +146,7 @@ def check_of_proof(kind: ProofKind, supposed: Supposed) -> str:
     package = found[1] if found else ""
     shown = f"for n, v in {{{', '.join(f'{name!r}: {name}' for name in names)}}}.items()"
     return {
-        ProofKind.QUOTED_LINE: f"grep -rnF '{supposed.quoted}' $(python -c 'import {package} as m;"
+        ProofKind.QUOTED_LINE: f"grep -rnF -e {shlex.quote(supposed.quoted)} $(python -c 'import {package} as m;"
         " print(m.__path__[0])')  # a hit: the installed release has this line; none: it is mended, or elsewhere",
         ProofKind.OPTION: f"one run with {option}={other} and nothing else changed: gone: proved; the same: not it",
         ProofKind.RANKS: f"x = [None] * dist.get_world_size(); dist.all_gather_object(x, {_of_rank(supposed)});"

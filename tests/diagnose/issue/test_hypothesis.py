@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from repros.diagnose.issue import read_issue
 from repros.diagnose.issue.hypothesis import find_hypothesis
-from repros.diagnose.issue.proofs import ProofKind
+from repros.diagnose.issue.proofs import ProofKind, Supposed, check_of_proof
 
 BLOCK = "```\ntransformers==4.53.3\ntorch==2.6.0\n```\n"
 
@@ -30,6 +32,11 @@ BLOCK = "```\ntransformers==4.53.3\ntorch==2.6.0\n```\n"
         ),
         (
             "I suspect that the rows are dropped by `keep_all=False` in the collator of `batches`.",
+            ProofKind.OPTION,
+            "",
+        ),
+        (
+            "I think the weights are not averaged because of `share_buckets=True` in the wrapper of `buckets`.",
             ProofKind.OPTION,
             "",
         ),
@@ -86,3 +93,10 @@ def test_a_check_has_the_names_of_the_report() -> None:
     assert found
     assert "'row_ids': row_ids" in found.check
     assert "data/rows.py" in found.check
+
+
+@pytest.mark.parametrize("line", ["total = sums['a'] / count", "-sums['a'] + other(1)"])
+def test_the_search_for_a_quoted_line_can_be_pasted(line: str) -> None:
+    check = check_of_proof(ProofKind.QUOTED_LINE, Supposed("", f"It is the line `{line}` in torch/a.py."))
+    grep = shlex.split(check.partition(" $(")[0])
+    assert grep == ["grep", "-rnF", "-e", line]
