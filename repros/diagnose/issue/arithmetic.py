@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from repros.diagnose.issue.issue import Issue
@@ -37,6 +37,8 @@ _BUFFER = re.compile(
 )
 _ROWS = range(30_000, 300_001)
 """Sizes of a vocabulary."""
+_OF_LANGUAGE = re.compile(r"llama|gpt|qwen|gemma|mistral|bert|vocab|token|lm_head|embed|logits", re.IGNORECASE)
+"""Words of a report about a model with a vocabulary."""
 _OF_MEMORY = re.compile(r"\boom\b|out ?of ?memory", re.IGNORECASE)
 _NODES = re.compile(r"\b(?:n?nodes|num_nodes|num_machines)\W{1,3}(?P<count>\d{1,3})\b", re.IGNORECASE)
 _LOOPBACK = re.compile(
@@ -44,8 +46,16 @@ _LOOPBACK = re.compile(
     r"(?P<address>127\.0\.0\.\d{1,3}|localhost)\b",
     re.IGNORECASE,
 )
+_OTHER_ADDRESS = re.compile(
+    r"\b(?:master_addr|main_process_ip|rdzv[-_]endpoint|dist_url|init_method)\b(?:[ =:\"']{1,3}\$"
+    r"|\W{1,3}(?:tcp://)?(?!127\.|localhost)(?:\d{1,3}\.\d|[\w-]{0,40}\d|[\w-]{1,40}\.\w))",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"[`\n]|(?<=[.;])\s")
+"""What ends a command or a sentence."""
+_MOST_NODES = 64
 _RATE = re.compile(
-    r"\b(?:lr|learning[ _]rate)\W{1,4}(?:is |was |to |of )?(?P<rate>\d(?:\.\d+)?e-\d{1,2}|0?\.0{6,}\d+)\b",
+    r"\b(?:lr|learning[ _]rate)\W{1,4}(?:is |was |to |of )?(?P<rate>(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d{1,2})?)\b",
     re.IGNORECASE,
 )
 _TINY = 1e-7
@@ -59,6 +69,11 @@ _LOSS = re.compile(
     re.IGNORECASE,
 )
 _MOST_CLASSES, _CLOSE, _HIGH = 100, 2e-3, 0.9
+_CHANCE = 0.02
+"""Share of losses that are near the least one of some number of classes by chance, of which none is stated."""
+_SPLIT = re.compile(r"(?P<train>train\w*)|(?P<other>val\w*|eval\w*|test\w*)", re.IGNORECASE)
+_LONGEST_SPLIT = 20
+"""Characters in front of a metric's value that say of which data it is."""
 _PERPLEXITY = re.compile(r"\b(?:perplexity|ppl)\W{1,6}(?P<value>\d+(?:\.\d+)?(?:e\+?\d+)?)", re.IGNORECASE)
 _EVAL_LOSS = re.compile(r"\b(?:eval|val|validation|test)[_ ]loss\W{1,6}(?P<value>\d+\.\d+)", re.IGNORECASE)
 _LARGEST_EXPONENT = 50
@@ -68,6 +83,7 @@ _PRINTED = re.compile(
 _CLASSES = re.compile(
     r"\b(?:num_labels|num_classes|n_classes|train_group_size|num_choices)\W{1,3}(?P<count>\d{1,4})\b", re.IGNORECASE
 )
+_OF_CLASSES = re.compile(r"\b(?P<count>\d{1,4})(?: \w+|-way)? ?(?:class(?:es)?|categories|labels)\b", re.IGNORECASE)
 _FEWEST = 3
 _LEARNED = 0.7
 """Share of the loss of guessing below which a model had learned something."""
@@ -123,17 +139,20 @@ def _of_share(text: str) -> Iterator[Finding]:
                 " reverse=True)[:5])",
             )
     shape = next((one for one in _BUFFER.finditer(text) if int(one["rows"]) in _ROWS), None)
-    if shape:
+    if shape and _OF_LANGUAGE.search(text):
         rows, width = int(shape["rows"]), int(shape["width"])
         yield Finding(
             "buffer-vocabulary",
             text=f"a tensor of {rows:,} x {width:,} has the shape vocabulary x width, {rows * width * 4 / 2**30:.2f}"
-            " GiB in float32: it is the weight, the gradient or a copy of the embedding or the output layer",
+            " GiB in float32: it may be the weight, the gradient or a copy of the embedding or the output layer",
         )
 
 
 def _of_address(text: str) -> Iterator[Finding]:
-    nodes = max((int(found["count"]) for found in _NODES.finditer(text)), default=1)
+    if _OTHER_ADDRESS.search(text):
+        return
+    parts = [part for part in _PART.split(text.replace("\\\n", " ")) if _LOOPBACK.search(part)]
+    nodes = max(_nodes_in(part) or _nodes_in(text) for part in parts) if parts else 0
     if nodes > 1 and (found := _LOOPBACK.search(text)):
         yield Finding(
             "master-loopback",
@@ -143,6 +162,11 @@ def _of_address(text: str) -> Iterator[Finding]:
             f"{found['name']} = an address of node 0 that the others reach (hostname -I on it), the same on all nodes;"
             f" print(dist.get_world_size()) has to be nodes x processes per node",
         )
+
+
+def _nodes_in(text: str) -> int:
+    """Return the largest stated number of nodes that is one of machines; 0 without one."""
+    return max((count for found in _NODES.finditer(text) if (count := int(found["count"])) <= _MOST_NODES), default=0)
 
 
 def _of_rate(text: str) -> Iterator[Finding]:
@@ -164,12 +188,14 @@ def _of_certainty(issue: Issue, text: str) -> Iterator[Finding]:
         if found
         else next((value for name, value in columns.items() if re.search(r"acc", name, re.IGNORECASE)), "")
     )
-    loss = next((float(one["value"]) for one in _LOSS.finditer(f"{issue.title}\n{issue.seen}")), 0.0)
+    stated = _LOSS.search(f"{issue.title}\n{issue.seen}")
+    loss = float(stated["value"]) if stated else 0.0
+    if not stated or (found and {_split(found), _split(stated)} == {"train", "other"}):
+        return
     if loss < _HIGH or not re.fullmatch(r"(?:1(?:\.0+)?|0?\.9[89]\d*|(?:9[89](?:\.\d+)?|100(?:\.0+)?) ?%)", accuracy):
         return
     least = {count: math.log(math.e + count - 1) - 1 for count in range(3, _MOST_CLASSES)}
-    count = next((count for count, value in least.items() if abs(value - loss) < _CLOSE), 0)
-    if count:
+    if count := _classes_of(stated["value"], text, least):
         yield Finding(
             "softmax-twice",
             "The loss gets probabilities in place of scores: softmax is applied twice",
@@ -179,6 +205,29 @@ def _of_certainty(issue: Issue, text: str) -> Iterator[Finding]:
             "print(outputs.sum(-1), outputs.min(), outputs.max())  # 1 for each row: probabilities; give cross_entropy"
             " the scores",
         )
+
+
+def _split(found: re.Match[str]) -> str | None:
+    """Return whether a metric is of the training data or of `other` ones; None if its name does not say so."""
+    start = max(found.start() - _LONGEST_SPLIT, 0)
+    names = list(_SPLIT.finditer(found.string[start : found.end()]))
+    return names[-1].lastgroup if names else None
+
+
+def _classes_of(loss: str, text: str, least: Mapping[int, float]) -> int:
+    """Return the number of classes with a least loss; 0 if no stated one has it, or if many numbers may have it.
+
+    Args:
+        loss: the loss, with the digits that are printed.
+        text: the issue's whole text.
+        least: the least losses by the number of classes.
+    """
+    stated = {int(found["count"]) for one in (_CLASSES, _OF_CLASSES) for found in one.finditer(text)}
+    rounding = 0.5 * 10.0 ** -len(loss.partition(".")[2])
+    near = _CLOSE if stated else rounding
+    count = min(stated & least.keys() or least, key=lambda count: abs(least[count] - float(loss)))
+    is_chance = not stated and 2 * rounding * (math.e + count) > _CHANCE  # neighbours are 1 / (e + count) apart
+    return 0 if is_chance or abs(least[count] - float(loss)) > near else count
 
 
 def _columns(text: str) -> dict[str, str]:

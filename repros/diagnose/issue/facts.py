@@ -53,6 +53,8 @@ class Fact:
     """Whether commands, settings and logs state it as well."""
     effect: Effect | None = None
     """If given, only clauses about a change with this effect state it."""
+    denied_by: tuple[str, ...] = ()
+    """Facts of the numbers of a report which say otherwise than its words."""
 
     def is_in(self, text: str) -> bool:
         """Return whether a text states it."""
@@ -105,6 +107,7 @@ def _read() -> Mapping[str, Fact]:
             tuple(table.get("unless", ())),
             table.get("anywhere", False),
             Effect(table["effect"]) if "effect" in table else None,
+            tuple(table.get("denied_by", ())),
         )
         for file in FILES
         for name, table in tomllib.loads(file.read_text("utf-8")).items()
@@ -125,7 +128,9 @@ def fact_reader(issue: Issue, text: str, others: Callable[[], frozenset[str]]) -
     @cache
     def has(name: str) -> bool:
         fact = load_facts().get(name)
-        return fact.is_in(text if fact.is_anywhere else prose) if fact else name in others()
+        if not fact:
+            return name in others()
+        return fact.is_in(text if fact.is_anywhere else prose) and not any(name in others() for name in fact.denied_by)
 
     return has
 

@@ -212,3 +212,9 @@ def test_facts_of_numbers_count_as_well() -> None:
     has = fact_reader(issue, "", lambda: frozenset({"gradient-zero"}))
     assert has("gradient-zero")
     assert not has("gradient-nan")
+
+
+def test_numbers_deny_what_words_state() -> None:
+    text = "# Out of memory\n\nI use QLoRA.\n"
+    assert fact_reader(read_issue(text), text, frozenset)("adapter")
+    assert not fact_reader(read_issue(text), text, lambda: frozenset({"share-large"}))("adapter")
