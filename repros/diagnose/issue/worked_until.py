@@ -10,7 +10,8 @@ from repros.diagnose.issue.facts import is_denied
 from repros.diagnose.issue.issue import Issue
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NUMBERS = re.compile(r"\b(?P<year>20\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})\b")
+_NUMBERS = re.compile(r"\b(?P<year>20\d\d)[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})\b")
+"""Without points, which releases have: `2023.9.2`."""
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>20\d\d)\b"
@@ -24,10 +25,24 @@ _AGO = re.compile(
     r" (?:days?|weeks?|months?) (?:ago|back))\b",
     re.IGNORECASE,
 )
+_SUBJECT = (
+    r"(?:it|this|that|everything|all|training|(?:i|we) (?:ran|trained|used) (?:it|this|that|the same|exactly)"
+    r"|(?:the same|the|my|our|this) (?:\w+ )?(?:code|script|training|run|program|model|notebook|pipeline|config\w*"
+    r"|job|command))"
+)
 _WORKED = re.compile(
-    r"\b(?:worked|working|was fine|were fine|ran|trained|could (?:train|run)|good|successful\w*|no problems?|okay)\b",
+    r"(?<!\bi )(?<!\bwe )(?<!have )(?<!had )(?<!'ve )\bworked\b(?! (?:on|at|around) (?:an?|the|this|that|it|my|our"
+    r"|fixing)\b)"
+    r"|(?<!\bi )(?<!\bwe )\b(?:was|were) (?:still |all )?(?:working(?! on\b)|fine|ok(?:ay)?|good)\b"
+    rf"|\b{_SUBJECT} (?:\w+ ){{0,2}}(?:ran|trained)\b|\b(?:ran|trained) (?:well|fine|normally|ok(?:ay)?|without)\b"
+    r"|\b(?:i|we) (?:ran|trained|used) (?:it|this|that|the same|exactly)\b"
+    r"|\b(?:could|(?:was|were) able to) (?:train|run|use)\b|\b(?:good|working|successful) (?:run|training|job)\b"
+    r"|\b(?:ran|trained|finished|completed|worked) (?:\w+ )?successful\w*|\bsuccessfully (?:ran|trained|finished"
+    r"|completed)\b"
+    r"|\bno problems?\b",
     re.IGNORECASE,
 )
+"""That the program worked, not a person, a part of it or another program."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _NOW = re.compile(
     r"\bnow\b|\btoday\b|\bno longer\b|\bany ?more\b|\bsuddenly\b|\bsince\b|\buntil\b|\bup to\b"
