@@ -223,7 +223,7 @@ def _reported_sections(reported: ReportedSymptom, report: Report, listed: Iterab
     if not is_compared:
         yield Section("check", (fit_names(check, report.source),), most_lines=5, is_whole=True)
     yield from cause_sections(weighed, report.has_fact, is_shown=check == symptom.check and not is_compared)
-    yield from excluded_section(weighed)
+    yield from excluded_section(weighed, symptom.name)
     text = f"{issue.title}\n{issue.seen}".lower()
     known = [one for one in listed if one.id in symptom.ids and _concerns(one, text, issue)]
     order = {id_: at for at, id_ in enumerate(symptom.ids)}

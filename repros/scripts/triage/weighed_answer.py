@@ -11,7 +11,12 @@ from repros.scripts.triage.answer import Section
 
 _ASIDE = re.compile(r" ?\([^()]*\)")
 _MOST_EXCLUDED = 2
-_NONE_LEFT = "the first wrong value and its place: the report excludes the causes that such reports usually have"
+_NONE_LEFT = {
+    "hang": "the call in which each process waits (py-spy dump --pid of every one)",
+    "memory": "the calls that hold the most memory (torch.cuda.memory._record_memory_history, then _dump_snapshot)",
+    "": "the first wrong value and its place",
+}
+"""What decides where no cause is left, by the begin of a symptom's name."""
 _MOST_CAUSES = 3
 _WIDTH = 88
 """Characters of a cause on a line."""
@@ -53,11 +58,18 @@ def _head(cause: Cause) -> str:
     return f"{head}: {re.split(r' [(]|, ', tail)[0]}" if tail and len(head.split()) < _FEWEST_WORDS else head
 
 
-def excluded_section(weighed: Weighed) -> Iterator[Section]:
-    """Yield the causes that the report itself excludes, with what it states against them."""
+def excluded_section(weighed: Weighed, symptom: str = "") -> Iterator[Section]:
+    """Yield the causes that the report itself excludes, with what it states against them.
+
+    Args:
+        weighed: the causes.
+        symptom: the symptom's name; empty for those of a message.
+    """
     causes = {says: _ASIDE.sub("", _head(cause)) for cause, says in reversed(weighed.excluded)}
     texts = [f"{cause}, as {says}" for says, cause in reversed(causes.items())]
     if texts:
         yield Section("excluded", ("; ".join(texts[:_MOST_EXCLUDED]),), most_lines=2)
     if weighed.excluded and not weighed.possible:
-        yield Section("missing", (_NONE_LEFT,), most_lines=2)
+        missing = next(text for begin, text in _NONE_LEFT.items() if symptom.startswith(begin))
+        text = f"{missing}: the report excludes the causes that such reports usually have"
+        yield Section("missing", (text,), most_lines=2)
