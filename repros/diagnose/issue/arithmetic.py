@@ -17,7 +17,8 @@ _AT_STEP = re.compile(
     re.IGNORECASE,
 )
 _INTERVALS = {
-    r"grad(?:ient)?_acc(?:um\w*)?(?:_steps)?|accumulate_grad_batches": "the first step of the optimizer: gradients are "
+    r"grad(?:ient)?_acc(?:um\w*)?(?:_steps)?"
+    r"|accumulate_grad_batches": "the first step of the optimizer: gradients are "
     "exchanged and the optimizer's states are made there for the first time",
     r"save_steps|save_interval|save_freq|every_n_train_steps|checkpointing_steps": "the first save",
     r"eval_steps|eval_interval|val_check_interval|test_freq|validation_steps": "the first evaluation",
@@ -65,12 +66,14 @@ _ACCURACY = re.compile(
     re.IGNORECASE,
 )
 _LOSS = re.compile(
-    r"(?<![A-Za-z])(?:[a-z]+_)?loss\w*\b[^\n]{0,40}?\b(?:at|of|around|about|to|is|stays?|stuck)\b[^\n\d]{0,12}(?P<value>\d\.\d{2,})",
+    r"(?<![A-Za-z])(?:[a-z]+_)?loss\w*\b[^\n]{0,40}?\b(?:at|of|around|about|to|is|stays?"
+    r"|stuck)\b[^\n\d]{0,12}(?P<value>\d\.\d{2,})",
     re.IGNORECASE,
 )
 _MOST_CLASSES, _CLOSE, _HIGH = 100, 2e-3, 0.9
-_CHANCE = 0.02
-"""Share of losses that are near the least one of some number of classes by chance, of which none is stated."""
+_CHANCE, _SURE = 0.1, 0.999
+"""Where no number of classes is stated: the share of losses that are near the least one of some number by chance, and
+the accuracy."""
 _SPLIT = re.compile(r"(?P<train>train\w*)|(?P<other>val\w*|eval\w*|test\w*)", re.IGNORECASE)
 _LONGEST_SPLIT = 20
 """Characters in front of a metric's value that say of which data it is."""
@@ -195,7 +198,8 @@ def _of_certainty(issue: Issue, text: str) -> Iterator[Finding]:
     if loss < _HIGH or not re.fullmatch(r"(?:1(?:\.0+)?|0?\.9[89]\d*|(?:9[89](?:\.\d+)?|100(?:\.0+)?) ?%)", accuracy):
         return
     least = {count: math.log(math.e + count - 1) - 1 for count in range(3, _MOST_CLASSES)}
-    if count := _classes_of(stated["value"], text, least):
+    value = float(accuracy.rstrip(" %")) / (100 if "%" in accuracy else 1)
+    if count := _classes_of(stated["value"], text, least, is_sure=value >= _SURE):
         yield Finding(
             "softmax-twice",
             "The loss gets probabilities in place of scores: softmax is applied twice",
@@ -214,20 +218,22 @@ def _split(found: re.Match[str]) -> str | None:
     return names[-1].lastgroup if names else None
 
 
-def _classes_of(loss: str, text: str, least: Mapping[int, float]) -> int:
+def _classes_of(loss: str, text: str, least: Mapping[int, float], *, is_sure: bool) -> int:
     """Return the number of classes with a least loss; 0 if no stated one has it, or if many numbers may have it.
 
     Args:
         loss: the loss, with the digits that are printed.
         text: the issue's whole text.
         least: the least losses by the number of classes.
+        is_sure: whether the accuracy is so high that the loss is not that of a classifier.
     """
     stated = {int(found["count"]) for one in (_CLASSES, _OF_CLASSES) for found in one.finditer(text)}
-    rounding = 0.5 * 10.0 ** -len(loss.partition(".")[2])
-    near = _CLOSE if stated else rounding
+    rounding = 10.0 ** -len(loss.partition(".")[2])
     count = min(stated & least.keys() or least, key=lambda count: abs(least[count] - float(loss)))
-    is_chance = not stated and 2 * rounding * (math.e + count) > _CHANCE  # neighbours are 1 / (e + count) apart
-    return 0 if is_chance or abs(least[count] - float(loss)) > near else count
+    above = float(loss) - least[count]
+    chance = (rounding + _CLOSE) * (math.e + count)  # neighbours are 1 / (e + count) apart
+    is_near = -rounding / 2 <= above <= rounding / 2 + _CLOSE
+    return count if is_near and (count in stated or (not stated and is_sure and chance < _CHANCE)) else 0
 
 
 def _columns(text: str) -> dict[str, str]:

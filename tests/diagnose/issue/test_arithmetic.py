@@ -34,6 +34,7 @@ def findings(text: str) -> dict[str, Finding]:
             "3 nodes",
         ),
         ("The DPO loss is NaN with lr=5e-9.", "rate-tiny", "5e-09"),
+        ("The loss stays at 1.4619 with an accuracy of 99.97 %.", "softmax-twice", "10 classes"),
         ("The loss stays at 2.08, train accuracy 0.99, of 20 classes.", "softmax-twice", "20 classes"),
         ("The val_loss stays at 2.4249 with an accuracy of 0.9991.", "softmax-twice", "29 classes"),
         (
@@ -78,6 +79,8 @@ def test_losses_that_rise_to_that_of_guessing_have_collapsed() -> None:
         "Out of memory on my features, `np.ones(shape=(60000, 4096))`.",
         "lr=0.0003 with a cosine; at the end it prints lr: 4e-9",
         "The loss stays at 1.46 with an accuracy of 99 %.",
+        "The loss stays at 1.4619 with an accuracy of 0.985.",
+        "The loss stays at 3.5 with an accuracy of 0.9995.",
         "The val_loss stays at 2.4249 with a training accuracy of 0.9991.",
         "The loss stays at 2.4249 with an accuracy of 0.9991 for 12 classes.",
         "lr=5e-5, and the weight decay is 1e-9.",

@@ -28,6 +28,7 @@ def causes_of(symptom: str, text: str) -> tuple[Sequence[Cause], Sequence[str]]:
     [
         ("not-saved", LOGGED, "direction", "name is not what is logged"),
         ("memory-kept", "memory_allocated() is 0. I tried empty_cache() without success.", "context", "cache, not"),
+        ("not-saved", f"monitor='val_loss', on 2 ranks\n{LOGGED}", "the ranks compare", "direction"),
         ("memory-kept", "`torch.cuda.memory_allocated()` returns 0.", "context", "points at the tensors"),
     ],
 )
