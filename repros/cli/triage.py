@@ -20,7 +20,7 @@ from repros.diagnose.match import log
 from repros.model.errors import ReprosError, UnknownNameError
 from repros.model.settings import CatalogueLocations
 from repros.scripts.triage.answer import Answer, Certainty
-from repros.scripts.triage.kind import Input, InputKind, recognise
+from repros.scripts.triage.kind import Document, Input, InputKind, recognise
 
 if TYPE_CHECKING:
     from repros.diagnose.messages.nearest import NearFailure
@@ -213,9 +213,19 @@ def _search(words: Sequence[str], places: CatalogueLocations) -> Answer:
     from repros.scripts.triage.words_answer import SearchedFailure, answer_words  # noqa: PLC0415 - see above
 
     listed = load_listing(places).repros
-    return answer_words(
+    answer = answer_words(
         words, [SearchedFailure(one.summary["id"], one.summary["title"], one.searched) for one in listed]
     )
+    if answer.certainty is not Certainty.UNKNOWN:
+        return answer
+    described = _describe(words, places)
+    return answer if described.certainty is Certainty.UNKNOWN else described
+
+
+def _describe(words: Sequence[str], places: CatalogueLocations) -> Answer:
+    """Return the answer to words as to the title of an issue, which describes a failure without its message."""
+    document = Document("the words", f"# {' '.join(words)}\n".encode())
+    return _answer_text(Input(InputKind.ISSUE, (document,)), places)
 
 
 def _audit(found: Input, places: CatalogueLocations) -> Answer:

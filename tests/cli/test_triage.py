@@ -179,6 +179,28 @@ def test_a_pasted_sentence_without_an_error_is_searched(repros: Command) -> None
     assert json.loads(repros("ValueError: batch norm", "--json")[1])["kind"] == "log"
 
 
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("training hangs on two GPUs, no error is printed", "Ranks, workers or the launcher wait"),
+        ("my loss does not go down", "The training runs, and the model does not learn"),
+        ("weights are not updated", "The training runs, and the model does not learn"),
+        ("训练卡住，没有报错", "Ranks, workers or the launcher wait"),
+    ],
+)
+def test_words_that_no_failure_has_are_read_as_a_description(repros: Command, words: str, title: str) -> None:
+    _, out, _ = repros(words)
+    assert out.startswith(title)
+    assert "check" in out
+
+
+def test_words_that_describe_nothing_are_answered_by_the_nearest_failures(repros: Command) -> None:
+    code, out, _ = repros("batch norm zebras")
+    assert code == 1
+    assert out.startswith("No documented failure has all of the words")
+    assert "near" in out
+
+
 def test_a_word_like_a_command_that_failures_have_is_searched(repros: Command) -> None:
     code, out, _ = repros("batch")
     assert code == 0
