@@ -25,7 +25,7 @@ from repros.model.compiled import CompiledCode
 
 EXPRESSIONS = tuple(rf"(?P<name>[a-z]{{{number}}})\d+(?:x|y)?(?P=name)|(other)\b" for number in range(1, 11))
 TEXT = "ab12xab other abc7abc"
-COMPILER = vars(re._compiler)
+COMPILER = vars(sys.modules["re._compiler"])
 OWN = {name: COMPILER[name] for name in ("compile", "_sre", "_code")}
 
 OTHER_PYTHON = """

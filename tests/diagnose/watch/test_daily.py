@@ -34,7 +34,7 @@ SCRIPTS = {repro.id: repro.path for repro in load().repros}
 def test_a_script_gives_its_findings(id_: str, variant: str, current_python: Path, tmp_path: Path) -> None:
     script, findings = SCRIPTS[id_], tmp_path / "findings.jsonl"
     # Without an import, which takes as long as the script.
-    has_lightning = [current_python, "-c", "from importlib.metadata import version; version('lightning')"]
+    has_lightning = [str(current_python), "-c", "from importlib.metadata import version; version('lightning')"]
     if id_ != "RPR-0065" and subprocess.run(has_lightning, capture_output=True, check=False).returncode:
         pytest.skip("no lightning in this interpreter")
     # `-O` leaves out the script's assert, which makes it as silent as a program.
