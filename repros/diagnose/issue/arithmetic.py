@@ -152,11 +152,18 @@ def _of_share(text: str) -> Iterator[Finding]:
 
 
 def _of_address(text: str) -> Iterator[Finding]:
-    if _OTHER_ADDRESS.search(text):
-        return
     parts = [part for part in _PART.split(text.replace("\\\n", " ")) if _LOOPBACK.search(part)]
-    nodes = max(_nodes_in(part) or _nodes_in(text) for part in parts) if parts else 0
-    if nodes > 1 and (found := _LOOPBACK.search(text)):
+    others = bool(_OTHER_ADDRESS.search(text))
+    nodes = max((_nodes_in(part) or (0 if others else _nodes_in(text)) for part in parts), default=0)
+    found = _LOOPBACK.search(text)
+    if found and nodes > 1 and others:
+        yield Finding(
+            "master-differs",
+            text=f"{found['name']} is {found['address']} in one command for {nodes} nodes, and another address"
+            " elsewhere: nodes that wait at other addresses train alone; print(dist.get_world_size()) on each node has"
+            " to be nodes x processes per node",
+        )
+    elif found and nodes > 1:
         yield Finding(
             "master-loopback",
             "The nodes cannot join: the address of the master is that of each machine itself",

@@ -33,6 +33,11 @@ def findings(text: str) -> dict[str, Finding]:
             "master-loopback",
             "3 nodes",
         ),
+        (
+            "NNODES=2 NODE_RANK=0 MASTER_ADDR=127.0.0.1 train\nNNODES=2 NODE_RANK=1 MASTER_ADDR=10.1.0.7 train",
+            "master-differs",
+            "train alone",
+        ),
         ("The DPO loss is NaN with lr=5e-9.", "rate-tiny", "5e-09"),
         ("The loss stays at 1.4619 with an accuracy of 99.97 %.", "softmax-twice", "10 classes"),
         ("The loss stays at 2.08, train accuracy 0.99, of 20 classes.", "softmax-twice", "20 classes"),
