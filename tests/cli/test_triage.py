@@ -185,7 +185,7 @@ def test_a_pasted_sentence_without_an_error_is_searched(repros: Command) -> None
         ("training hangs on two GPUs, no error is printed", "Ranks, workers or the launcher wait"),
         ("my loss does not go down", "The training runs, and the model does not learn"),
         ("weights are not updated", "The training runs, and the model does not learn"),
-        ("训练卡住，没有报错", "Ranks, workers or the launcher wait"),
+        ("训练卡住 没有报错", "Ranks, workers or the launcher wait"),
     ],
 )
 def test_words_that_no_failure_has_are_read_as_a_description(repros: Command, words: str, title: str) -> None:

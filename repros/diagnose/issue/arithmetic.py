@@ -238,7 +238,7 @@ def _classes_of(loss: str, text: str, least: Mapping[int, float], *, is_sure: bo
     rounding = 10.0 ** -len(loss.partition(".")[2])
     count = min(stated & least.keys() or least, key=lambda count: abs(least[count] - float(loss)))
     above = float(loss) - least[count]
-    chance = (rounding + _CLOSE) * (math.e + count)  # neighbours are 1 / (e + count) apart
+    chance = (rounding + _CLOSE) * (math.e + count)  # 1 / (e + count) lies between neighbours
     is_near = -rounding / 2 <= above <= rounding / 2 + _CLOSE
     return count if is_near and (count in stated or (not stated and is_sure and chance < _CHANCE)) else 0
 

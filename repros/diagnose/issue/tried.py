@@ -19,7 +19,7 @@ _ADVERBS = re.compile(
     r"|train))",
     re.IGNORECASE,
 )
-"""A negation and what stands between it and its verb, or a word that means nearly never."""
+"""A negation and the words between it and its verb, or a word that means nearly never."""
 _VAIN = re.compile(
     r"\bstill\b|\bthe same (?:error|problem|issue|result|failure|thing|behavio\w*|way)\b|: (?:the )?same\b"
     r"|\bsame (?:error|problem|issue|result|here|again)\b|\b(?:is|was|are|were|it'?s) the same\b"
@@ -97,7 +97,7 @@ def _read(sentence: str, after: Effect | None) -> Iterator[tuple[str, Effect | N
 
 
 def shorten_negations(text: str) -> str:
-    """Return a text in which each negation stands in front of its verb: `does not work` for `does not really work`."""
+    """Return a text with each negation in front of its verb: `does not work` for `does not really work`."""
     return _ADVERBS.sub(lambda found: found["no"] or "not", text.replace("\u2019", "'"))
 
 

@@ -43,7 +43,7 @@ def test_a_fact_excludes_its_own_cause_alone(symptom: str, text: str, first: str
     ("symptom", "text", "cause"),
     [
         ("not-saved", LOGGED, "a later save deletes it"),
-        ("hang", "Training waits. Switching P2P off is in vain.", "at the start"),
+        ("hang", "Training waits. Switching P2P off changes nothing.", "at the start"),
         ("memory-kept", "It keeps 40 GB.", "points at the tensors"),
     ],
 )
