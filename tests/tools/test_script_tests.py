@@ -78,7 +78,7 @@ def files_with(pattern: str) -> set[str]:
 
 def test_a_file_that_reads_the_catalogue_has_marked_tests_or_a_reason() -> None:
     """Else a new script would pass `repros check` and fail `nox -s unit`."""
-    readers = files_with(r"\bload\(\)|catalogue\.load\(|\bCATALOGUE\.r?glob\(|\bread_golden_logs\(")
+    readers = files_with(r"\bload(?:_index)?\(\)|catalogue\.load\(|\bCATALOGUE\.r?glob\(|\bread_golden_logs\(")
     assert readers - set(find_files(ROOT)) == set(OTHERS)
 
 
