@@ -81,6 +81,8 @@ class Ended(NamedTuple):
 
 
 Reduce = Callable[..., Ended]
+_TIMEOUT = 600
+"""Seconds of a reduction, for busy machines."""
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ def reduce(tmp_path: Path, current_python: Path) -> Reduce:
         command = [sys.executable, "-m", "repros", "reduce", *words, "--stack", STACK]
         environ = {**os.environ, "PYTHONPATH": str(ROOT), "HF_TOKEN": "confidential"}
         ended = subprocess.run(
-            command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=280, check=False
+            command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=_TIMEOUT, check=False
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
@@ -99,14 +101,16 @@ def reduce(tmp_path: Path, current_python: Path) -> Reduce:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(_TIMEOUT + 20)
 def test_a_script_is_smaller_and_fails_alike(reduce: Reduce, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(FAILS)
-    ended = reduce("train.py", "--minutes", "2")
+    ended = reduce("train.py", "--minutes", "9")  # beside CI it takes four
     assert ended.code == 0, ended.err
     source = (tmp_path / "train.reduced.py").read_text()
     assert re.findall(r"\d+", ended.out.splitlines()[0])[:2] == [str(count_lines(FAILS)), str(count_lines(source))]
-    assert count_lines(source) <= count_lines(FAILS) * 0.6, source  # 0.4 where the search is over
     printed = " ".join(ended.out.split())
+    assert "no smaller candidate fails alike" in printed
+    assert count_lines(source) <= count_lines(FAILS) * 0.4, source
     assert "doesn't match the size of optimizer's group" in printed
     assert not re.search("argparse|logging|#", source)
 
