@@ -104,7 +104,7 @@ def reduce(tmp_path: Path, current_python: Path) -> Reduce:
 @pytest.mark.timeout(_TIMEOUT + 20)
 def test_a_script_is_smaller_and_fails_alike(reduce: Reduce, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(FAILS)
-    ended = reduce("train.py", "--minutes", "9")  # beside CI it takes four
+    ended = reduce("train.py", "--minutes", "9")  # four of them on a busy machine
     assert ended.code == 0, ended.err
     source = (tmp_path / "train.reduced.py").read_text()
     assert re.findall(r"\d+", ended.out.splitlines()[0])[:2] == [str(count_lines(FAILS)), str(count_lines(source))]
