@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from repros.diagnose.issue.issue import Issue
 from repros.diagnose.issue.named_sides import find_named
+from repros.diagnose.issue.pair_words import MODEL, PART, PROGRAM, SET, WORKS
 from repros.diagnose.issue.tried import shorten_negations
 
 
@@ -100,105 +101,6 @@ class Words(NamedTuple):
     """Other names of a side."""
 
 
-_WORKS = (
-    r"(?<!n't )(?<!not )(?<!never )(?<!nothing )(?:works?|worked|working|(?:is|are|was|were|be|seems?"
-    r"|looks?) (?:all )?(?:fine|ok|okay|right|correct|normal|good|stable)"
-    r"|everything is ok|decreases? (?:normally|as expected)|trains? (?:well|fine|normally)|train(?:s|ed)? (?:well"
-    r"|fine|normally)"
-    r"|converges?|succeeds?|passes|no (?:such )?(?:problems?|issues?|errors?(?! (?:messages?|logs?|traces?)\b))"
-    r"|(?:problem|issue|error|nan|leak|hang)s? "
-    r"(?:goes away|disappears|vanish\w*|is gone|does(?:n't| not) (?:occur|happen|appear))"
-    r"|(?:did|does|do)(?:n't| not) (?:occur|happen|appear|crash|hang|fail|cause)\b[^.\n,;]{0,30}|normal(?:ly)?"
-    r"|(?:falls?|learns|trains) as (?:usual|expected)|no such trouble|runs? (?:fine|well))"
-)
-_NAME = r"(?P<part>(?:the |my |an? |any )?[`'\"]?[\w./=:-]+[`'\"]?(?: [`'\"]?[\w./=:-]+[`'\"]?){0,3}?)"
-_END = (
-    r"(?=\s*(?:[.,;:!?)\n]|$|\b(?:it|the|and|but|so|then|everything|training|loss|i|we|which|while|with|for|in|on"
-    r"|to|is|are)\b))"
-)
-_WITHOUT = (
-    r"(?:without(?: using| enabling)?|(?:when|if|after|by|once) (?:i |we |you )?(?:am |are |do |is )?(?:not "
-    r"|n't )(?:using|use|enable|enabling)"
-    r"|(?:i|we) (?:am|are|'m|do) (?:not|n't) (?:using|use)"
-    r"|(?:when|if|after|by|once|upon)?\s*(?:i |we |you )?(?:disabl\w+|turn(?:ed|ing|s)? off|remov\w+|switch\w* off"
-    r"|comment\w* out|uninstall\w+|dropp(?:ed|ing)))"
-)
-_OFF = r"(?<![\w.])[A-Za-z_][\w.]*`? ?(?:=|:|to) ?`?[\"']?(?:False|0|None|off|eager|sdpa|disabled?)\b[\"']?`?"
-# Not compiled at once: few sentences have one of the words in front of each.
-_LEFT_OUT = (
-    "without",
-    "n't us",
-    "not us",
-    "not enabl",
-    "disabl",
-    "turn",
-    "remov",
-    "switch",
-    "comment",
-    "uninst",
-    "dropp",
-)
-_PART = (
-    (_LEFT_OUT, rf"\b{_WORKS}\b[^.\n;]{{0,50}}?\b{_WITHOUT} {_NAME}{_END}"),
-    (_LEFT_OUT, rf"\b{_WITHOUT} {_NAME}{_END}[^\n;]{{0,60}}?\b{_WORKS}\b"),
-    (
-        (" on:", " on,", "enabled:", "enabled,"),
-        rf"\b{_NAME} (?:on|enabled)[:,][^.\n]{{0,60}}?\b(?:off|disabled)[:,] ?(?:it )?{_WORKS}\b",
-    ),
-    (
-        ("removed:", "removed,", "disabled:", "disabled,", " off:", " off,", "uninstalled"),
-        rf"\b{_NAME} (?:removed|disabled|off|uninstalled)[:,] ?[^.\n;]{{0,30}}?\b{_WORKS}\b",
-    ),
-    (
-        (" at 0", " off", "disabled", "removed", "= 0", "=0", "set to"),
-        rf"\b{_WORKS} with {_NAME} (?:at 0|off|disabled|removed|= ?0|set to (?:0|False|None))\b",
-    ),
-    (
-        ("only ",),
-        (
-            r"\bonly (?:happens?|occurs?|fails?|appears?|crash\w*|hangs?) (?:when|if|with)(?: i| we| you)?"
-            rf"(?: am| are)?(?: use| using| enabl\w+| turn\w* on| set(?:ting)?)? {_NAME}{_END}"
-        ),
-    ),
-)
-_PROGRAM = (
-    (
-        ("repo", "framework", "trainer", "library", "codebase", "implementation", "toolkit"),
-        (
-            rf"\b{_WORKS}\b[^.\n;]{{0,40}}?\b(?:using|with|in|by) {_NAME} (?:repo(?:sitory)?|framework|trainer"
-            rf"|library"
-            r"|codebase|implementation|toolkit)\b"
-        ),
-    ),
-    (
-        (" the same ",),
-        rf"(?:^|[.;\n] ?){_NAME} (?:at|with|on|from) the same [\w ]{{2,40}}: ?[^.\n;]{{0,20}}?\b{_WORKS}\b",
-    ),
-)
-_MODEL = (
-    (
-        (" same command", " same script", " same code", " same config", " same settings"),
-        (
-            r"\bthe same (?:command|script|code|config\w*|settings)\b[^.\n;]{0,20}? (?:on|with|for) "
-            rf"(?P<part>(?:the |an? )?[\w./-]+(?: [\w./-]+){{0,4}}?) (?:does|do|{_WORKS})\b"
-        ),
-    ),
-)
-_SET = (
-    (
-        ("false", "none", "0", "off", "eager", "sdpa", "disable"),
-        (
-            rf"(?P<part>{_OFF})[^.\n;]{{0,40}}?(?<!not )(?<!n't )\b(?:{_WORKS}|fix(?:es|ed)|solve[sd]|resolve[sd]"
-            rf"|helps"
-            rf"|avoids)\b"
-        ),
-    ),
-    (
-        ("false", "none", "0", "off", "eager", "sdpa", "disable"),
-        rf"\b{_WORKS}\b[^.\n;]{{0,30}}?\b(?:with|when|if)(?: i| we)?(?: set(?:ting)?)? `?(?P<part>{_OFF})",
-    ),
-)
-"""What is switched off where it works."""
 _ARTICLES = frozenset({"the", "my", "a", "an", "any"})
 _STOP = frozenset(
     """it this that them any the a an issue issues problem problems error errors success luck effect change changes
@@ -234,7 +136,7 @@ _FAILS = re.compile(
     re.IGNORECASE,
 )
 _DIFFERS = re.compile(
-    rf"\b{_WORKS}\b|\b(?:differ\w*|whereas|vs\.?|versus|compared|mismatch\w*|inconsisten\w*|not match|n't match"
+    rf"\b{WORKS}\b|\b(?:differ\w*|whereas|vs\.?|versus|compared|mismatch\w*|inconsisten\w*|not match|n't match"
     r"|(?:another|other) [^.\n]{1,50} than)\b",
     re.IGNORECASE,
 )
@@ -301,13 +203,13 @@ def _all_sides(text: str, whole: str) -> Iterator[Sides]:
 
 def _sides(text: str) -> Iterator[Sides]:
     """Yield the two sides of each kind that a sentence compares: what differs, what works, what fails."""
-    if part := _search(text, _PART):
+    if part := _search(text, PART):
         yield Sides(PairKind.PART, f"without {part}", f"with {part}")
-    if setting := _search(text, _SET).replace("`", ""):
+    if setting := _search(text, SET).replace("`", ""):
         yield Sides(PairKind.PART, f"with {setting}", f"without {setting}")
-    if other := _search(text, _PROGRAM):
+    if other := _search(text, PROGRAM):
         yield Sides(PairKind.PROGRAM, f"in {other}", "here")
-    if other := _search(text, _MODEL):
+    if other := _search(text, MODEL):
         yield Sides(PairKind.MODEL, f"with {other}", "with this one")
     is_eager = _EAGER.search(text)
     if not _DIFFERS.search(text) and not (is_eager and _WRONG.search(text)):
@@ -336,7 +238,7 @@ def _ordered(text: str, kind: PairKind, sides: Mapping[str, str]) -> Sides:
         inside = [side for side, words in sides.items() if words in clause]
         if len(inside) == 1:
             other = next(side for side in sides if side != inside[0])
-            if re.search(rf"\b{_WORKS}\b", clause, re.IGNORECASE):
+            if re.search(rf"\b{WORKS}\b", clause, re.IGNORECASE):
                 return Sides(kind, inside[0], other)
             if _FAILS.search(clause):
                 return Sides(kind, other, inside[0])

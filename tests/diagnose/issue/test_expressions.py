@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 import repros.diagnose.issue
-from repros.diagnose.issue import crash, hypothesis, pair, read_issue, settings
+from repros.diagnose.issue import crash, hypothesis, pair_words, read_issue, settings
 from repros.diagnose.issue.crash import find_crash
 from repros.diagnose.issue.hypothesis import find_hypothesis
 from repros.diagnose.issue.pair import find_pair
@@ -46,7 +46,7 @@ def test_an_expression_ends_on_a_long_line(module: str, line: str) -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    [crash._CHAIN, settings._MODE, hypothesis._PLACE, hypothesis._CODE, re.compile(pair._OFF)],
+    [crash._CHAIN, settings._MODE, hypothesis._PLACE, hypothesis._CODE, re.compile(pair_words._OFF)],
     ids=["chain", "mode", "place", "code", "off"],
 )
 def test_an_expression_takes_linear_time(expression: re.Pattern[str]) -> None:
